@@ -61,10 +61,10 @@ def judge(
 
     The last finding is that of the watch itself: PASS names the checks that watched, INCONCLUSIVE why nothing did.
     """
-    if isinstance(before, str) or isinstance(after, str):
-        when, reason = ("before", before) if isinstance(before, str) else ("after", str(after))
-        error = UnmeasuredError(f"the node could not be read {when} the load: {reason}", remedy=_AGAIN)
-        return SweepFindings((_noted(inconclusive(NAME, error, run.load), run),), ())
+    if isinstance(before, str):
+        return _unread("before", before, run)
+    if isinstance(after, str):
+        return _unread("after", after, run)
     if before.boot_id != after.boot_id:
         return SweepFindings((_rebooted(run),), ())
     judged = [finding for check in checks for finding in check.found_during(before, after, expected)]
@@ -72,6 +72,11 @@ def judge(
     samples = samples_of(after)
     found = [_noted(finding, run, _second(finding, samples)) for finding in judged if finding.check not in blind]
     return SweepFindings((*found, _watched(checks, blind, run, samples)), tuple(_named(found, before, after)))
+
+
+def _unread(when: str, reason: str, run: LoadRun) -> SweepFindings:
+    error = UnmeasuredError(f"the node could not be read {when} the load: {reason}", remedy=_AGAIN)
+    return SweepFindings((_noted(inconclusive(NAME, error, run.load), run),), ())
 
 
 def _noted(finding: Finding, run: LoadRun, second: str = "") -> Finding:

@@ -23,7 +23,7 @@ REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothin
 
 def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dict[str, Any]:
     """Return `{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "links":{…},
-    "offenders":{…}, "rmas":[…], "nodes":[…]}`.
+    "offenders":{…}, "rmas":[…], "maintenance":[…], "nodes":[…]}`.
     """
     now = overview.now
     return {
@@ -36,6 +36,7 @@ def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dic
         "links": links_json(overview.links[1]) if overview.links else None,
         "offenders": offenders_json(overview.offenders, {node.id: node.name for node in nodes}),
         "rmas": [rma_json(one, now) for one in overview.rmas],
+        "maintenance": list(overview.plans),
         "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
     }
 
@@ -55,6 +56,7 @@ def acceptance_text(nodes: Sequence[NodeState], overview: ReportOverview) -> str
         *links_section(overview.links),
         *_section("Repeat offenders", offenders_lines(overview.offenders, names)),
         *_section("Returned to vendors (RMA)", [rma_line(one, overview.now) for one in overview.rmas]),
+        *_section("Rolling changes that are half done", overview.plans),
         *_gold_section(groups.gold, overview),
         *_section("Held by operators: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in groups.held]),
         *_section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in groups.retired]),

@@ -71,6 +71,8 @@ SECTIONS: Mapping[str, CommandTable] = {
         "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
         "tickets": ("tickets:tickets", "Create and update tickets of incidents."),
+        "worker": ("worker:worker", "Carry out runs that --queue orders."),
+        "workers": ("worker:workers", "List the workers and the runs that wait for one."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),

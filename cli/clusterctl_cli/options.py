@@ -16,6 +16,7 @@ from clusterctl_cli.text import echo
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+MOST_NAME = 64
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -80,6 +81,34 @@ detach_option = click.option(
 )
 
 
+def queue_options(function: F) -> F:
+    """Add `--detach`, `--queue` and `--priority`: `queueing.Placement` reads them."""
+    pool = "Have a worker of this pool do it, and follow it here; with --detach, only order it."
+    rank = "With --queue: before the pool's runs of a lower one."
+    for option in (
+        click.option("--priority", type=click.IntRange(-100, 100), default=0, show_default=True, help=rank),
+        click.option("--queue", "pool", metavar="POOL", callback=_pool, default="", help=pool),
+        detach_option,
+    ):
+        function = option(function)
+    return function
+
+
+def _pool(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    return pool_name(value) if value else ""
+
+
+def pool_name(value: str) -> str:
+    """Return the name of a pool or worker: letters, digits, `.`, `_` and `-`, up to 64."""
+    if (
+        not value
+        or len(value) > MOST_NAME
+        or not all(one.isascii() and (one.isalnum() or one in "._-") for one in value)
+    ):
+        raise click.BadParameter(f"{value!r} is no name: letters, digits, '.', '_' and '-', up to {MOST_NAME}")
+    return value
+
+
 def nodes_argument(function: F) -> F:
     """Add the names of nodes, and `-l`: `context.select_nodes` reads both."""
     return click.argument("nodes", metavar="NODE...", nargs=-1, shell_complete=complete_nodes)(
@@ -116,7 +145,7 @@ def decision_options(function: F) -> F:
 
 def step_options(function: F) -> F:
     """Add the options of every command that runs steps."""
-    return site_option(limit_option(_acting_options(detach_option(function))))
+    return site_option(limit_option(_acting_options(queue_options(function))))
 
 
 def wave_options(function: F) -> F:

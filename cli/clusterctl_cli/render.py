@@ -101,19 +101,23 @@ def plan_text(plan: PlanResult) -> str:
 
 def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None:
     """Print where the nodes stand after a run: `{"nodes", "left_alone", "fabric", "links"}`."""
-    now = current_time()
     for line in left_alone(dict(result.skipped)):
         echo(line, err=True)
     if as_json:
+        now = current_time()
         nodes = [node_json(node, now) for node in result.nodes]
         fabric = [fault_json(fault) for fault in result.faults]
         links = links_json(result.links)
         print_document({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric, "links": links})
-        return
+    else:
+        _print_run_text(context, result)
+
+
+def _print_run_text(context: SiteContext, result: RunResult) -> None:
     if not result.nodes:
         echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
         return
-    echo(nodes_text(result.nodes, now))
+    echo(nodes_text(result.nodes, current_time()))
     echo(f"\n{counts(result.nodes)}{lab_note(context.site.settings.simulated)}")
     stopped = [node.name for node in result.nodes if node.stopped_at is not None]
     if stopped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from clusterctl.fleet.maintenance.forecast import Forecast
 from clusterctl.fleet.maintenance.progress import Progress
@@ -35,34 +34,6 @@ def _lines(progress: Progress) -> Iterator[str]:
     ]
     rows += [(name, "", "left alone", why) for name, why in progress.skipped.items()]
     yield columns(("NODE", "WAVE", "STATE", ""), rows, width=terminal_width())
-
-
-def plan_json(progress: Progress) -> dict[str, Any]:
-    """Return the plan with all its nodes."""
-    nodes = [
-        {
-            "name": name,
-            "wave": label,
-            "state": progress.of(name).turn.value,
-            "text": progress.of(name).text,
-            "at": at.isoformat() if (at := progress.of(name).at) else None,
-        }
-        for label, wave in zip(progress.labels, progress.waves, strict=True)
-        for name in wave
-    ]
-    return {
-        "name": progress.name,
-        "state": progress.stage.value,
-        "reason": progress.reason,
-        "by": progress.actor,
-        "begun": progress.ordered.isoformat(),
-        "moved": progress.moved.isoformat(),
-        "rollback": progress.back,
-        "summary": progress.line(),
-        "nodes": nodes,
-        "left_alone": dict(progress.skipped),
-        "plan": progress.plan,
-    }
 
 
 def forecast_text(forecast: Forecast) -> str:

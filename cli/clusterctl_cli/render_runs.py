@@ -11,9 +11,10 @@ from clusterctl.operations import runs
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.runs import RunRecord, RunState
 from clusterctl.operations.serial import to_data
+from clusterctl.operations.workers import WorkerRecord, Workers
 from clusterctl_cli.text import ago, columns, duration, terminal_width
 
-NONE = "No detached run. Begin one with --detach: clusterctl bootstrap --detach"
+NONE = "No detached run. Begin one with --detach or --queue: clusterctl bootstrap --detach"
 
 
 def state_text(record: RunRecord) -> str:
@@ -40,7 +41,8 @@ def _asked(record: RunRecord) -> str:
 def ordered_text(record: RunRecord) -> str:
     """Return what an operator needs to know of a run that was ordered just now."""
     follow = f"clusterctl runs show {record.name} --watch"
-    return f"run {record.name} is {state_text(record)}; it goes on without this terminal\nfollow it: {follow}"
+    for_pool = f" for a worker of pool {record.pool}" if record.pool else ""
+    return f"run {record.name} is {state_text(record)}{for_pool}; it goes on without this terminal\nfollow it: {follow}"
 
 
 def details_text(context: SiteContext, record: RunRecord, lines: int) -> str:
@@ -70,6 +72,8 @@ def _facts(context: SiteContext, record: RunRecord) -> Iterator[tuple[str, str]]
     if record.ended:
         took = f", after {duration((record.ended - record.began).total_seconds())}" if record.began else ""
         yield "ended", f"{record.ended:%Y-%m-%d %H:%M:%S} UTC{took}"
+    yield "pool", f"{record.pool}, priority {record.priority}" if record.pool else ""
+    yield "worker", record.worker
     yield "process", f"{record.process.pid} on {record.process.host}" if record.process else ""
     yield "retry of", record.earlier
     yield "cancelled", f"{record.cancelled_by} asked it to stop" if record.cancelled_by else ""
@@ -83,6 +87,30 @@ def _given(record: RunRecord) -> Iterator[tuple[str, str]]:
     for key, value in record.request.items():
         if value not in (None, "", [], False):
             yield key, " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def workers_text(found: Workers, now: datetime) -> str:
+    """Return one line per worker, and one per run that waits."""
+    return visible("\n".join(_workers(found, now)))
+
+
+def _workers(found: Workers, now: datetime) -> Iterator[str]:
+    if found.workers:
+        rows = [
+            (one.name, one.pool, " ".join(one.reach) or "all", ago(one.seen, now), _doing(one)) for one in found.workers
+        ]
+        yield columns(("WORKER", "POOL", "REACH", "SEEN", "DOES"), rows, width=terminal_width())
+    else:
+        yield "No worker. Begin one: clusterctl worker --pool NAME"
+    if found.waiting:
+        waiting = [(run.name, run.pool, str(run.priority), run.why) for run in found.waiting]
+        yield from ("", columns(("WAITING RUN", "POOL", "PRIORITY", ""), waiting, width=terminal_width()))
+
+
+def _doing(worker: WorkerRecord) -> str:
+    if not worker.alive:
+        return "lost"
+    return worker.run or "waits"
 
 
 def run_json(context: SiteContext, record: RunRecord) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def test_a_process_that_wakes_up_ends_the_watch(tmp_path: Path) -> None:
 
 def test_a_real_one_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     """The parent of a vfork(2) that never goes on, in the very /proc of this machine."""
-    program = "import ctypes, time; ctypes.CDLL(None).vfork() or time.sleep(60)"
+    program = "import ctypes, time; ctypes.CDLL(None).vfork() or time.sleep(3600)"
     with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as real:
         stat = Path(f"/proc/{real.pid}/stat")
         until = time.monotonic() + 600

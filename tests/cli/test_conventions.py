@@ -60,7 +60,7 @@ READS = {
         "web user list",
         "web token list",
     ),
-    *("runs list", "runs show", "maintain status"),
+    *("runs list", "runs show", "maintain status", "workers"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
@@ -77,6 +77,7 @@ UNASKED = {
     "fabric repaired": "records what an operator reports",
     "notify test": "sends a message that is marked as a test",
     "runs execute": "carries out a run that is approved",
+    "worker": "carries out runs that are approved",
 }
 NO_RESULT = {
     "init": "prints what to do next",
@@ -84,6 +85,7 @@ NO_RESULT = {
     "pxe serve": "runs until it is stopped",
     "web": "runs until it is stopped",
     "runs execute": "prints into the run's log",
+    "worker": "runs until it is stopped",
     "metrics": "prints Prometheus's text format",
     "image prune": "prints the files that it removes",
     "burnin node-file": "writes a program",

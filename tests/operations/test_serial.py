@@ -38,6 +38,7 @@ WORKING = {
     "WavePlan",
     "WaveRun",
     "Work",
+    "Worker",
 }
 """Objects that an operation works with."""
 

@@ -17,7 +17,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.node import Inventory, NodeId
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.redfish.identity import next_path, read_identity
+from clusterctl.formats.redfish.identity import Identity, next_path, read_identity
 from clusterctl.formats.redfish.tree import ROOT
 from clusterctl.ports import BmcAddress, Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
@@ -193,13 +193,24 @@ def test_a_machine_without_identity(name: str, tmp_path: Path) -> None:
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_a_sweep_finds_the_same_machine(name: str) -> None:
-    """From few resources: manufacturer, model and serial as discover reads them, so that no sheet names another."""
-    tree, expected = load_tree(name), load_truth(name)["identity"]
+@pytest.mark.parametrize("name", [name for name in CASES if name not in MACHINES])
+def test_a_sweep_names_what_is_no_machine(name: str) -> None:
+    """What the truth names; a BMC of several hosts is in a machine."""
+    assert swept(name).kind == load_truth(name)["identity"].get("kind", "")
+
+
+def swept(name: str) -> Identity:
+    """Return what a sweep reads of the case."""
+    tree = load_tree(name)
     answers = {ROOT: tree[ROOT]}
     while (path := next_path(answers, "192.0.2.1")) is not None and len(answers) < 20:
         answers[path] = answer(tree, path, Manner.EXPANDS)
-    found = read_identity(answers, "192.0.2.1")
+    return read_identity(answers, "192.0.2.1")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_sweep_finds_the_same_machine(name: str) -> None:
+    """From few resources: manufacturer, model and serial as discover reads them, so that no sheet names another."""
+    found, expected = swept(name), load_truth(name)["identity"]
     reported = (found.manufacturer, found.model, found.serial)
     assert reported == (expected["manufacturer"], expected["model"], expected["serial"])

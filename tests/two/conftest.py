@@ -70,8 +70,8 @@ class Scene:
     url: str
     stack: ExitStack = field(default_factory=ExitStack)
 
-    def start(self, *argv: str) -> Controller:
-        command = (sys.executable, "-m", "tests.two.controller", str(self.site), str(self.world.folder), *argv)
+    def start(self, *argv: str, module: str = "tests.two.controller") -> Controller:
+        command = (sys.executable, "-m", module, str(self.site), str(self.world.folder), *argv)
         pipe = subprocess.PIPE
         controller = Controller(subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True))
         self.stack.callback(controller.end)

@@ -9,6 +9,7 @@ import pytest
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.history import port_name
 from clusterctl.fleet.fabric.port_acts import disabled_ports
+from clusterctl.fleet.fabric.topology import Link
 from tests.ufm.watch_world import Watched, fat_tree, repaired, sick, slower, uplinks, watched
 
 SMALL = fat_tree(4, 2, 2)
@@ -107,6 +108,46 @@ def test_an_alarm_alone_changes_nothing(site: Watched) -> None:
     journal = site.opened().journal
     assert len(list(journal.history(Stream.FABRIC, port_name(link.a)))) == 1
     journal.close()
+
+
+def full(site: Watched) -> tuple[Link, Link]:
+    """Two bad links: the first is out of use, and the counters of the other have been full for more than six hours."""
+    world = site.world
+    first, waiting = uplinks(SMALL)[0], uplinks(SMALL)[5]
+    site.once()
+    sick(world, [first, waiting])
+    assert [one.node for one in site.after(10).outcomes] == ["leaf-1 port 3"]
+    world.counts |= dict.fromkeys((waiting.a, waiting.b), 0xFFFF)
+    for _ in range(3):
+        result = site.after(170)
+    assert (result.out, result.bad) == (1, 1)
+    assert not _resolved(site)
+    return first, waiting
+
+
+def _resolved(site: Watched) -> list[str]:
+    return [one["key"] for one in site.world.tickets if any("Resolved" in note for note in one["notes"])]
+
+
+def test_a_waiting_link_with_a_full_counter_goes_out_in_its_turn(site: Watched) -> None:
+    """Its counter shows no more growth; it is bad still."""
+    first, _ = full(site)
+    repaired(site.world, first)
+    site.world.tickets[0]["closed"] = True
+    outcomes = [outcome for _ in range(4) for outcome in site.after(10).outcomes]
+    assert (outcomes[-1].node, outcomes[-1].text) == ("leaf-2 port 4", "disabled")
+
+
+def test_a_cleared_counter_lets_a_healthy_link_go(site: Watched) -> None:
+    """An operator repairs the link and clears the counter: its incident ends once the counters prove it for six hours."""
+    _, waiting = full(site)
+    repaired(site.world, waiting)
+    site.world.counts |= dict.fromkeys((waiting.a, waiting.b), 0)
+    site.after(10)
+    assert not _resolved(site)
+    site.after(200)
+    site.after(200)
+    assert len(_resolved(site)) == 1
 
 
 def test_a_malformed_event_is_reported_once(site: Watched) -> None:

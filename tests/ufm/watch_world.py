@@ -139,7 +139,7 @@ class Tools:
             return self._observed("ibnetdiscover", printers.ibnetdiscover(self.world.seen()))
 
     def ibqueryerrors(self, deadline: Deadline) -> Observed[str]:
-        errors = {port: {"SymbolErrorCounter": min(count, 0xFFF0)} for port, count in self.world.counts.items()}
+        errors = {port: {"SymbolErrorCounter": min(count, 0xFFFF)} for port, count in self.world.counts.items()}
         with self.world.call():
             return self._observed("ibqueryerrors", printers.ibqueryerrors(self.world.seen(), errors))
 

@@ -16,12 +16,13 @@ from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricFaultSeen, FabricLinksJudged
+from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered
 from clusterctl.fleet.payloads.rma import RmaOpened
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.incidents import listed, update
 from clusterctl_cli.main import cli
-from clusterctl_web.actions import ACTIONS
+from clusterctl_web.actions import NODES, PLANS, Subjects
 from clusterctl_web.openapi import BASE, document
 from tests.cli.site_of_three import PROOF, SWAPPED, quarantined, write
 from tests.web.browser import MADE, Browser, access
@@ -50,6 +51,8 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteContext]:
     opened.journal.append(
         [NewEvent(Stream.PART, "1650", RmaOpened(case="4711", reason="hot", part="gpu 3", node="n2"))]
     )
+    order = MaintenanceOrdered(plan={"reason": "a driver"}, waves=(("n1",),), skipped={})
+    opened.journal.append([NewEvent(Stream.MAINTENANCE, "n2", order)])
     update(opened)
     yield opened
     opened.journal.close()
@@ -104,11 +107,12 @@ def test_each_answer_is_as_described(client: Browser, path: str, context: SiteCo
     assert found["orders"] if path == "/work-orders" else first
 
 
-def test_orders_are_described(client: Browser) -> None:
+@pytest.mark.parametrize("subjects", [NODES, PLANS], ids=lambda one: one.path)
+def test_orders_are_described(subjects: Subjects) -> None:
     """Each action is named; the description is valid, and its own schemas accept what an order sends."""
-    described = document()["paths"]["/nodes/{name}/actions/{action}"]["post"]
+    described = document()["paths"][f"{subjects.path}/{{name}}/actions/{{action}}"]["post"]
     (action,) = [one["schema"] for one in described["parameters"] if one["name"] == "action"]
-    assert action["enum"] == sorted(ACTIONS)
+    assert action["enum"] == sorted(subjects.actions)
     body = described["requestBody"]["content"]["application/json"]["schema"]
     Draft202012Validator(body).validate({"reason": "a fan", "approved": "0" * 64})
     assert [*Draft202012Validator(body).iter_errors({"colour": "red"})]

@@ -40,6 +40,7 @@ PAGES = (
     "/incidents",
     "/jobs",
     "/nights",
+    "/plans",
     "/rma",
     "/work-orders",
     "/sign-in",

@@ -1,4 +1,4 @@
-"""Actions on a node as pages (form, preview to confirm, result) and as endpoints of the JSON API."""
+"""Actions on a node, or on a plan, as pages (form, preview to confirm, result) and as endpoints of the JSON API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.routing import Route
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictError, UsageError
 from clusterctl.operations.serial import to_data
-from clusterctl_web.actions import Action, Approval, Done, Orders, action_named
+from clusterctl_web.actions import Action, Approval, Done, Orders, Subjects
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs, require_role
 from clusterctl_web.openapi import BASE
 from clusterctl_web.rendering import Renderer
@@ -27,37 +27,41 @@ KEY = "idempotency-key"
 
 @dataclass(frozen=True, slots=True)
 class ActionPages:
-    """The pages and endpoints that order something for one node."""
+    """The pages and endpoints that order something for one of the subjects."""
 
     orders: Orders
     renderer: Renderer
+    subjects: Subjects
 
     def routes(self) -> list[Route]:
+        path = f"{self.subjects.path}/{{name}}/actions/{{action}}"
         return [
-            Route("/nodes/{name}/actions/{action}", self.form),
-            Route("/nodes/{name}/actions/{action}", self.submit, methods=["POST"]),
-            Route(f"{BASE}/nodes/{{name}}/actions/{{action}}", self.api, methods=["POST"]),
+            Route(path, self.form),
+            Route(path, self.submit, methods=["POST"]),
+            Route(BASE + path, self.api, methods=["POST"]),
         ]
+
+    def _home(self, name: str) -> str:
+        return f"{self.subjects.path}/{quote(name)}"
 
     @needs(UserRole.OPERATOR)
     async def form(self, request: Request) -> Response:
         """Show the form of an action."""
-        action = action_named(request.path_params["action"])
+        action = self.subjects.action(request.path_params["action"])
         require_role(actor_of(request), action.role)
         return self._form(request, action)
 
     def _form(self, request: Request, action: Action, problem: ClusterctlError | None = None) -> Response:
         given = {one.name: form_of(request).text(one.name) for one in action.fields}
         status = 200 if problem is None else 400 if isinstance(problem, UsageError) else 409
-        node = request.path_params["name"]
-        return self.renderer.html(
-            request, "action.html.j2", status, node=node, action=action, given=given, problem=problem
-        )
+        name = request.path_params["name"]
+        about = {"subject": name, "home": self._home(name), "action": action}
+        return self.renderer.html(request, "action.html.j2", status, **about, given=given, problem=problem)
 
     @needs(UserRole.OPERATOR)
     async def submit(self, request: Request) -> Response:
         """Show the preview; with its digest, carry the action out."""
-        action, form = action_named(request.path_params["action"]), form_of(request)
+        action, form = self.subjects.action(request.path_params["action"]), form_of(request)
         try:
             return await run_in_threadpool(self._submit, request, action, form.text("approved"))
         except (UsageError, ConflictError, ClaimLostError) as error:
@@ -69,7 +73,7 @@ class ActionPages:
         if approved:
             approval = Approval(digest=approved, key=form.text("key"))
             done = self.orders.carry_out(actor, action, node, values, approval)
-            target = f"/runs/{quote(done.run.name)}" if done.run else f"/nodes/{quote(node)}"
+            target = f"/runs/{quote(done.run.name)}" if done.run else self._home(node)
             return RedirectResponse(target, status_code=303)
         preview = self.orders.preview(actor, action, node, values)
         return self.renderer.html(
@@ -80,13 +84,13 @@ class ActionPages:
             target=request.url.path,
             values=values,
             key=secrets.token_urlsafe(24),
-            back=f"/nodes/{quote(node)}",
+            back=self._home(node),
         )
 
     @needs(UserRole.OPERATOR)
     async def api(self, request: Request) -> Response:
         """Return the preview of an action; with its digest as `approved`, carry it out."""
-        action = action_named(request.path_params["action"])
+        action = self.subjects.action(request.path_params["action"])
         require_role(actor_of(request), action.role)
         body = await json_body(request)
         return await run_in_threadpool(self._api, request, action, body)

@@ -18,9 +18,10 @@ from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.decisions.permissions import PowerOrder
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
-from clusterctl.operations import decisions, detached, power, revalidate, runs
+from clusterctl.operations import decisions, detached, maintain, maintenance_control, power, revalidate, runs
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.decisions import Decision, DecisionRequest
+from clusterctl.operations.maintenance_status import found
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.runs import RunRecord
 from clusterctl_web.guard import require_role
@@ -52,9 +53,9 @@ REASON = Field(name="reason", label="Reason", required=True, hint="kept in the n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """An action on one node.
+    """An action on one node, or on one plan.
 
-    operation  module of `clusterctl.operations`; `request` makes its request from the node's name and the fields
+    operation  module of `clusterctl.operations`; `request` makes its request from the name and the fields
     detached   it takes long: it runs in a process of its own
     """
 
@@ -63,7 +64,7 @@ class Action:
     about: str
     role: UserRole
     operation: Any
-    request: Callable[[str, Values], Any]
+    request: Callable[[SiteContext, str, Values], Any]
     fields: tuple[Field, ...] = (REASON,)
     detached: bool = False
 
@@ -83,17 +84,17 @@ def _value(one: Field, text: str) -> str:
     return value
 
 
-def _decision(decision: Decision) -> Callable[[str, Values], DecisionRequest]:
-    return lambda node, values: DecisionRequest(decision=decision, nodes=(node,), **values)
+def _decision(decision: Decision) -> Callable[[SiteContext, str, Values], DecisionRequest]:
+    return lambda _context, node, values: DecisionRequest(decision=decision, nodes=(node,), **values)
 
 
-def _repaired(node: str, values: Values) -> DecisionRequest:
+def _repaired(_context: SiteContext, node: str, values: Values) -> DecisionRequest:
     """Return the release of a repaired node; the serial of a part that was replaced is in its reason."""
     serial = f"; new part has serial {values['serial']}" if values["serial"] else ""
     return DecisionRequest(decision=Decision.RELEASE, nodes=(node,), reason=f"repaired: {values['done']}{serial}")
 
 
-def _revalidation(node: str, values: Values) -> revalidate.RevalidateRequest:
+def _revalidation(_context: SiteContext, node: str, values: Values) -> revalidate.RevalidateRequest:
     return revalidate.RevalidateRequest(
         nodes=(node,),
         parts=_words(values["parts"]),
@@ -106,7 +107,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _power(node: str, values: Values) -> power.PowerRequest:
+def _power(_context: SiteContext, node: str, values: Values) -> power.PowerRequest:
     return power.PowerRequest(order=PowerOrder(values["order"]), nodes=(node,), reason=values["reason"])
 
 
@@ -170,16 +171,58 @@ ACTIONS: Mapping[str, Action] = {
 """In the order in which the page offers them."""
 
 
-def action_named(name: str) -> Action:
-    """Return an action. Raises `UsageError` where there is none of this name."""
-    if name not in ACTIONS:
-        raise UsageError("there is no such action", where=name, remedy=f"one of {', '.join(ACTIONS)}")
-    return ACTIONS[name]
+def _stop(*, final: bool) -> Callable[[SiteContext, str, Values], maintenance_control.StopRequest]:
+    return lambda _context, plan, values: maintenance_control.StopRequest(
+        plan=plan, reason=values["reason"], final=final
+    )
 
 
-def offered(actor: Actor) -> Sequence[Action]:
-    """Return the actions that the actor's role may order."""
-    return [action for action in ACTIONS.values() if actor.role.includes(action.role)]
+def _resume(context: SiteContext, plan: str, _values: Values) -> maintain.MaintainRequest:
+    return maintain.MaintainRequest(plan=maintain.known_plan(context, plan), back=found(context, plan).back)
+
+
+PLAN_REASON = Field(name="reason", label="Reason", hint="kept in the plan's history with your name")
+PLAN_ACTIONS: Mapping[str, Action] = {
+    action.name: action
+    for action in (
+        Action(
+            name="pause", title="Pause", about="No more nodes begin. A change that has begun ends first.",
+            role=UserRole.OPERATOR, operation=maintenance_control, request=_stop(final=False), fields=(PLAN_REASON,),
+        ),
+        Action(
+            name="resume", title="Resume",
+            about="Goes on with a plan that was paused or halted, or whose run was killed.",
+            role=UserRole.ADMIN, operation=maintain, request=_resume, fields=(), detached=True,
+        ),
+        Action(
+            name="stop", title="Stop", about="Ends the plan for good. A change that has begun ends first.",
+            role=UserRole.OPERATOR, operation=maintenance_control, request=_stop(final=True), fields=(PLAN_REASON,),
+        ),
+    )
+}  # fmt: skip
+"""Actions on plans of rolling changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subjects:
+    """What actions are about: the path of its pages, and the actions that the page offers."""
+
+    path: str
+    actions: Mapping[str, Action]
+
+    def action(self, name: str) -> Action:
+        """Return an action. Raises `UsageError` where there is none of this name."""
+        if name not in self.actions:
+            raise UsageError("there is no such action", where=name, remedy=f"one of {', '.join(self.actions)}")
+        return self.actions[name]
+
+    def offered(self, actor: Actor) -> Sequence[Action]:
+        """Return the actions that the actor's role may order."""
+        return [action for action in self.actions.values() if actor.role.includes(action.role)]
+
+
+NODES = Subjects(path="/nodes", actions=ACTIONS)
+PLANS = Subjects(path="/plans", actions=PLAN_ACTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,22 +264,22 @@ class Orders:
         finally:
             context.journal.close()
 
-    def preview(self, actor: Actor, action: Action, node: str, values: Values) -> Preview:
+    def preview(self, actor: Actor, action: Action, subject: str, values: Values) -> Preview:
         """Return what an action would do. Raises `PrivilegeError` where the actor's role does not suffice."""
         require_role(actor, action.role)
         with self.opened(actor, action.name, thorough=action.detached) as context:
-            request = action.request(node, values)
+            request = action.request(context, subject, values)
             require_role(actor, role_of(context, request))
             preview: Preview = action.operation.preview(context, request)
             return preview
 
-    def carry_out(self, actor: Actor, action: Action, node: str, values: Values, approval: Approval) -> Done:
+    def carry_out(self, actor: Actor, action: Action, subject: str, values: Values, approval: Approval) -> Done:
         """Carry out an action as approved. Raises `ConflictError` where the preview has changed."""
         require_role(actor, action.role)
 
         def act(key: str) -> Done:
             with self.opened(actor, action.name, thorough=action.detached) as context:
-                request = action.request(node, values)
+                request = action.request(context, subject, values)
                 require_role(actor, role_of(context, request))
                 control = Control(approval.digest)
                 if not action.detached:
@@ -245,7 +288,7 @@ class Orders:
                 origin = detached.Origin(command=action.name, approved=approval.digest, key=key)
                 return Done(run=detached.order(context, request, origin))
 
-        return self._once((actor.name, action.name, node, approval.key), act)
+        return self._once((actor.name, action.name, subject, approval.key), act)
 
     def cancel(self, actor: Actor, name: str) -> Result:
         """Ask a run to stop."""
@@ -298,6 +341,8 @@ def role_of(context: SiteContext, request: Any) -> UserRole:
         case revalidate.RevalidateRequest():
             return UserRole.ADMIN if revalidate.first_step(context, request) in DISK_STEPS else UserRole.OPERATOR
         case DecisionRequest(decision=Decision.HOLD | Decision.RELEASE | Decision.QUARANTINE):
+            return UserRole.OPERATOR
+        case maintenance_control.StopRequest():
             return UserRole.OPERATOR
         case _:
             return UserRole.ADMIN

@@ -26,10 +26,12 @@ from clusterctl.operations.json_documents import (
     night_json,
     node_details_json,
     node_json,
+    plan_json,
     rma_json,
     why_json,
     work_orders_json,
 )
+from clusterctl.operations.maintenance_status import every, found
 from clusterctl.operations.nights import site_nights
 from clusterctl.operations.operation import current_time
 from clusterctl.operations.reports import site_work_orders
@@ -58,6 +60,8 @@ class Api:
             "/incidents": self._incidents,
             "/incidents/{name}": self._incident,
             "/nights": self._nights,
+            "/plans": self._plans,
+            "/plans/{name}": self._plan,
             "/rmas": self._rmas,
             "/work-orders": self._work_orders,
         }
@@ -124,6 +128,13 @@ class Api:
     def _nights(self, request: Request) -> Any:
         del request
         return {"nights": [night_json(night) for night in site_nights(self.live.context).nights]}
+
+    def _plans(self, request: Request) -> Any:
+        del request
+        return {"plans": [plan_json(one) for one in reversed(every(self.live.context))]}
+
+    def _plan(self, request: Request) -> Any:
+        return plan_json(found(self.live.context, request.path_params["name"]))
 
     def _work_orders(self, request: Request) -> Any:
         del request

@@ -21,7 +21,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.operations.job_views import JobViews
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
-from clusterctl_web.actions import Orders
+from clusterctl_web.actions import NODES, PLANS, Orders
 from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
@@ -30,6 +30,7 @@ from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
+from clusterctl_web.plan_pages import PlanPages
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
 from clusterctl_web.run_pages import RunPages
@@ -45,12 +46,14 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     pages = Pages(live, renderer, sessions, streams, FleetMetrics(live.context))
     orders = Orders(live.context.site.folder)
     more = [
-        *ActionPages(orders, renderer).routes(),
+        *ActionPages(orders, renderer, NODES).routes(),
+        *ActionPages(orders, renderer, PLANS).routes(),
         *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
         *AlertHook(live.context).routes(),
         *Api(live).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
         *OperationPages(live, renderer).routes(),
+        *PlanPages(live.context, renderer).routes(),
         *JobPages(JobViews(live.context), renderer).routes(),
     ]
     return Starlette(

@@ -192,16 +192,21 @@ class Guard:
             body = await _body(request)
             request.state.form = _parsed(body)
             receive = _replayed(body, receive)
-        if actor is None or actor.csrf:
-            expected = actor.csrf if actor else request.cookies.get(form_cookie(self._access.session_cookie), "")
-            given = request.headers.get("x-csrf-token") or form_of(request).text("csrf")
-            if not expected or not same_text(given, expected):
-                return PlainTextResponse("this form is too old: open the page again\n", 403), receive
+        if not self._has_form_token(request, actor):
+            return PlainTextResponse("this form is too old: open the page again\n", 403), receive
         path = request.url.path
         free = _is_public(path) or path == SIGN_OUT or OF_OWN_JOB.fullmatch(path) is not None
         if actor is not None and not free and not actor.role.includes(UserRole.OPERATOR):
             return PlainTextResponse(f"{actor.name} is {actor.role.value}; this needs operator\n", 403), receive
         return None, receive
+
+    def _has_form_token(self, request: Request, actor: Actor | None) -> bool:
+        """Return whether the request brings the token of its session or sign-in form, or an API token needs none."""
+        if actor is not None and not actor.csrf:
+            return True
+        expected = actor.csrf if actor else request.cookies.get(form_cookie(self._access.session_cookie), "")
+        given = request.headers.get("x-csrf-token") or form_of(request).text("csrf")
+        return bool(expected) and same_text(given, expected)
 
 
 def form_cookie(session_cookie: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from clusterctl_web.actions import ACTIONS
+from clusterctl.fleet.payloads.maintenance import PlanStage
+from clusterctl_web.actions import ACTIONS, PLAN_ACTIONS, PLAN_REASON
 
 BASE = "/api/v1"
 FIELDS = tuple({one.name: one for action in ACTIONS.values() for one in action.fields}.values())
@@ -107,6 +108,19 @@ _RUN = {
     "exit_code": {"type": ["integer", "null"]},
     "text": TEXT,
     "cancelled_by": TEXT,
+}
+_PLAN = {
+    "name": TEXT,
+    "state": {"enum": [stage.value for stage in PlanStage]},
+    "reason": TEXT,
+    "by": TEXT,
+    "begun": TIME,
+    "moved": TIME,
+    "rollback": {"type": "boolean"},
+    "summary": TEXT,
+    "nodes": _array(_object(name=TEXT, wave=TEXT, state=TEXT, text=TEXT, at=TIME_OR_NULL)),
+    "left_alone": OPEN,
+    "plan": OPEN,
 }
 NUMBER_OR_NULL: Schema = {"type": ["integer", "null"]}
 SECONDS: Schema = {"type": "number"}
@@ -280,6 +294,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "Run": _object(**_RUN),
     "RunDetails": _object(**_RUN, nodes=_array(_object(node=TEXT, text=TEXT, at=TIME)), lines=TEXTS),
+    "Plan": _object(**_PLAN),
     "Preview": _object(preview=OPEN, digest=TEXT),
     "Night": _object(
         run=TEXT,
@@ -336,6 +351,8 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
     "/rmas": ("Parts on their way to and from vendors.", _object(rmas=_array(_named("Rma")))),
     "/runs": ("Detached runs, the newest first.", _object(runs=_array(_named("Run")))),
     "/runs/{run}": ("One run, its progress by node, and the end of its log.", _named("RunDetails")),
+    "/plans": ("Plans of rolling changes, the newest first.", _object(plans=_array(_named("Plan")))),
+    "/plans/{name}": ("One plan, and where each node of it stands.", _named("Plan")),
     "/jobs": (
         "Supervised runs and other failed jobs, the newest first.",
         _object(runs=_array(_named("JobRun")), failures=_array(_named("JobFailure"))),
@@ -384,6 +401,11 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
     "/nodes/{name}/actions/{action}": (
         "Preview an action on a node; with `approved` carry it out. The fields depend on the action.",
         {**_APPROVED, **{field.name: {**TEXT, "description": field.label} for field in FIELDS}},
+        _DONE,
+    ),
+    "/plans/{name}/actions/{action}": (
+        "Preview an action on a plan of a rolling change; with `approved` carry it out.",
+        {**_APPROVED, PLAN_REASON.name: {**TEXT, "description": PLAN_REASON.label}},
         _DONE,
     ),
     "/jobs/{job}/why": (
@@ -445,7 +467,8 @@ def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
 
 def _order(path: str, summary: str, fields: Mapping[str, Schema], answer: Schema) -> Mapping[str, Any]:
     described = _operation(path, summary, answer)
-    names = {"action": {"type": "string", "enum": sorted(ACTIONS)}}
+    actions = PLAN_ACTIONS if path.startswith("/plans/") else ACTIONS
+    names = {"action": {"type": "string", "enum": sorted(actions)}}
     parameters = [
         {**one, "schema": names.get(one["name"], one["schema"])} for one in described["parameters"] if "schema" in one
     ]

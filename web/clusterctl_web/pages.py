@@ -19,7 +19,7 @@ from clusterctl.fleet.finding import Digest, Verdict
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.explanation import explain
 from clusterctl.operations.metrics import FleetMetrics
-from clusterctl_web.actions import offered
+from clusterctl_web.actions import NODES
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.rate_limit import StreamLimit
@@ -114,7 +114,7 @@ class Pages:
             "node.html.j2",
             node=state,
             why=explain(context, state, self.live.known()),
-            actions=offered(actor_of(request)),
+            actions=NODES.offered(actor_of(request)),
             reports=reports,
             events=events[: -MOST_EVENTS - 1 : -1],
             older=max(0, len(events) - MOST_EVENTS),

@@ -21,6 +21,7 @@ NAVIGATION = (
     ("/incidents", "Incidents"),
     ("/fabric", "Fabric"),
     ("/nights", "Nights"),
+    ("/plans", "Maintenance"),
     ("/work-orders", "Work orders"),
     ("/rma", "Returns"),
 )

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.quantity import Quantity, exactly
+from clusterctl.fleet.quantity import Bound, Quantity, exactly
 from clusterctl.formats.nvidia.dcgm_exporter import ExportedMetrics, parse_dcgm_metrics
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError, seconds_between
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, read
@@ -57,29 +58,28 @@ def _compared(exported: ExportedMetrics, readings: Readings) -> Iterator[Finding
     if not gpus or not all(gpu.uuid for gpu in gpus):
         raise UnmeasuredError("nvidia-smi does not report the UUID of each GPU", remedy="read its raw output")
     missing = [gpu for gpu in gpus if gpu.uuid not in exported.gpus]
-    for gpu in missing:
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.EXPORTER_GPUS,
-            subject=gpu.subject,
-            cause="dcgm-exporter does not report the GPU",
-            measured=Quantity(len(exported.gpus), "GPUs"),
-            expected=exactly(len(gpus), "GPUs"),
-            remedy=_RESTART,
-            serial=gpu.serial or "",
-        )
+    measured, expected = Quantity(len(exported.gpus), "GPUs"), exactly(len(gpus), "GPUs")
+    yield from (_not_exported(gpu, measured, expected) for gpu in missing)
     strange = sorted(exported.gpus.keys() - {gpu.uuid for gpu in gpus})
     if strange:
         cause = f"dcgm-exporter reports a GPU that the node does not have: {', '.join(strange)[:300]}"
         yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.EXPORTER_STALE, cause=cause, remedy=_RESTART)
     if not missing and not strange:
-        yield passed(
-            _NAME,
-            "dcgm-exporter reports each GPU",
-            measured=Quantity(len(gpus), "GPUs"),
-            expected=exactly(len(gpus), "GPUs"),
-        )
+        yield passed(_NAME, "dcgm-exporter reports each GPU", measured=measured, expected=expected)
+
+
+def _not_exported(gpu: GpuReading, measured: Quantity, expected: Bound) -> Finding:
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.EXPORTER_GPUS,
+        subject=gpu.subject,
+        cause="dcgm-exporter does not report the GPU",
+        measured=measured,
+        expected=expected,
+        remedy=_RESTART,
+        serial=gpu.serial or "",
+    )
 
 
 def _judge_load(before: Readings, after: Readings, _expected: Expected) -> Iterator[Finding]:

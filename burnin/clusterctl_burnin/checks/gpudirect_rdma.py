@@ -11,13 +11,13 @@ Sources: NCCL's user guide, troubleshooting (docs.nvidia.com/deeplearning/nccl);
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_modules
-from clusterctl.formats.host.pci import PciTree, Port
+from clusterctl.formats.host.pci import PciDevice, PciTree, Port
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
@@ -88,18 +88,20 @@ def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
         yield inconclusive(_NAME, error)
     ports = [bridge for bridge in above.values() if bridge.port is Port.DOWNSTREAM and bridge.redirects]
     if ports:
-        where = ", ".join(bridge.address for bridge in ports)
-        cause = f"{len(ports)} ports of PCIe switches above GPUs and adapters redirect traffic between them: {where}"
-        on = ", ".join(sorted({flag for bridge in ports for flag in bridge.redirects or ()}))
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.ACS_REDIRECTS,
-            cause=cause,
-            measured=on,
-            expected="none",
-            remedy=_ACS,
-        )
+        yield _acs_is_on(ports)
+
+
+def _acs_is_on(ports: Sequence[PciDevice]) -> Finding:
+    where = ", ".join(bridge.address for bridge in ports)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.ACS_REDIRECTS,
+        cause=f"{len(ports)} ports of PCIe switches above GPUs and adapters redirect traffic between them: {where}",
+        measured=", ".join(sorted({flag for bridge in ports for flag in bridge.redirects or ()})),
+        expected="none",
+        remedy=_ACS,
+    )
 
 
 def _translated(tree: PciTree, kernel_text: str, expected: Expected) -> Iterator[Finding]:

@@ -128,7 +128,7 @@ def _part(pci: str, samples: LoadSamples, readings: Readings) -> tuple[str, str]
 
 def _aer(risen: list[SampledCounter], part: tuple[str, str], samples: LoadSamples, expected: Expected) -> Finding:
     corrected = sum(one.rose for one in risen if one.counter == "correctable")
-    uncorrected = sum(one.rose for one in risen if one.counter != "correctable")
+    uncorrected = sum(one.rose for one in risen) - corrected
     limit = expected.limits[PCIE_CORRECTED_MAX]
     bad = uncorrected > 0 or exceeds(corrected, samples.seconds, limit.value / 60)
     counted = ", ".join(f"{one.rose} {one.counter}" for one in risen)

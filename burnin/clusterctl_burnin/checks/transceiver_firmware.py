@@ -24,8 +24,7 @@ _NOT_REPORTED = "no version"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    ports = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
-    modules = [one for one in parse_transceivers(readings.text(MODULES)) if one.port in ports and one.part]
+    modules = _modules(readings, expected)
     absent = tuple(missing(_NAME, len(modules), expected.sku.hca_count, "modules"))
     yield from absent
     optical = [module for module in modules if module.optical]
@@ -38,6 +37,12 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not bad and not absent:
         versions = ", ".join(sorted({f"{module.part} {module.firmware}" for module in optical}))
         yield passed(_NAME, "modules of one kind have the same firmware", measured=versions)
+
+
+def _modules(readings: Readings, expected: Expected) -> list[Transceiver]:
+    """Return the modules with a part number in the ports of the compute adapters."""
+    ports = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
+    return [one for one in parse_transceivers(readings.text(MODULES)) if one.port in ports and one.part]
 
 
 def _listed(modules: Sequence[Transceiver], wanted: PartRequirements | None) -> Iterator[Finding]:

@@ -107,15 +107,18 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     if pool.state != "ONLINE" and not lost:
         yield _degraded(pool)
     if pool.errors != "No known data errors":
-        remedy = f"list the files with zpool status -v {pool.name}, restore them from a copy, then zpool clear"
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.POOL_DATA_LOST,
-            subject=pool.name,
-            cause=f"the pool has lost data: {pool.errors}",
-            remedy=remedy,
-        )
+        yield _lost_data(pool)
+
+
+def _lost_data(pool: PoolStatus) -> Finding:
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.POOL_DATA_LOST,
+        subject=pool.name,
+        cause=f"the pool has lost data: {pool.errors}",
+        remedy=f"list the files with zpool status -v {pool.name}, restore them from a copy, then zpool clear",
+    )
 
 
 def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:

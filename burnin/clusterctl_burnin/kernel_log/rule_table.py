@@ -40,7 +40,8 @@ NAMES = {
     "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\berror\b.{0,40}\b(?:rebuild|reset|init\w*)\b|\b(?:reserve only 0 out of|not enough rings)\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
     "accel": r"(?:amdgpu|amdkfd|kfd|habanalabs|qaic|xe|neuron|iluvatar|tenstorrent|cambricon\w*)",
     "accelerator": r"(?:%accel%(?: (?:%pci%|hl\d+|accel\d+))?: (?:\w+: )?(?:\[drm(?::[^\]]*(?:\[\w+\])?)?\] )?|\[drm:[\w.]+ \[%accel%\]\] )",
-    "screen": r"(?!.*(?i:\b(?:vce\w*|uvd\w*|vcn\w*|jpeg\w*|dmub|dcn?\d*|dc_\w+|hdcp|flip_done|display\w*|backlight|hdmi|dp|edp|psr|cursor|connector|i2c|debugfs|optional|metrics|parser|bo_va|sads|reg_wait|atomic|kms\w*|fbdev|fbcon|suspend\w*|hibernat\w*)\b|firmware: failed to load|direct firmware load|evict))",
+    "screen": r"(?!.*(?i:\b(?:vce\w*|uvd\w*|vcn\w*|jpeg\w*|dmub|dcn?\d*|dc_\w+|hdcp|flip_done|display\w*|backlight|hdmi|dp|edp|psr|cursor|connector|i2c|debugfs|optional|metrics|parser|bo_va|sads|reg_wait|atomic|kms\w*|fbdev|fbcon|suspend\w*|hibernat\w*)\b|firmware: failed to load|direct firmware load|evict|page fault|not matched|not available))",
+    "guc": r"i915 (?!0000:00:02\.0)%pci%: \[drm\] \*ERROR\* GT\d+:? ",
     "stopped": r"(?i:\b(?:not usable|vram is lost|not done with your previous command|uncorrectable|unrecoverable|poison\w*|(?:bad page|rma|ras) .*threshold|heartbeat|fatal)\b|\b(?:reset\S*|\w*init|resume|start|enable|test|boot|load\w*)\b.{0,40}\bfailed\b|\bfailed to (?:initiali[sz]e|init|communicate|respond|load|boot|reset|start|halt)\b|\bring failed)",
     "fails": r"(?i:\bfail(?:ed|ure|s|ing)?\b)",
     "driver": r"(?:nvme\w*|mlx[45]\w*|ib\d+|infiniband|i40e|ice|iavf|ixgbe|igb|bnxt\w*|bnx2x|tg3|cxgb4|qede?|be2net|ionic|sfc|hfi1\w*|irdma|efa|ena|megaraid\w*|megasas|mpt[23]?sas\w*|hpsa|smartpqi|aacraid|ahci|ata\d+|sd|block|md\d*|dm-\d+|device-mapper|nvidia(?!-modeset)[\w-]*|NVRM|pcieport|pciehp|EDAC|mce|DMAR|AMD-Vi|arm-smmu\S*|amdgpu|zio|zfs|xfs|ext4\S*|btrfs|jbd2)",
@@ -62,7 +63,7 @@ an operator must look at it.
 NEEDED = (
     r"^%side%(?:nvme\d* |mlx[45]_(?:core|ib)\b|infiniband |hfi1 |irdma\b|bnxt_re\b|cxl\w* |nvidia-uvm\b|%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu|BUG\b)",
     r"^%screen%%accelerator%",
-    r"^(?!%other%\b)(?!.*\bnot supported)%side%[\w-]+ %pci%",
+    r"^(?!(?:%other%|%accel%)\b)(?!.*(?:\bnot supported|searching for))%side%[\w-]+ %pci%",
 )
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
@@ -625,6 +626,23 @@ RULES = (
     Rule(
         "node",
         Verdict.INCONCLUSIVE,
+        words=("UBSAN: ",),
+        patterns=(r"^UBSAN: ",),
+        cause="the kernel has found a mistake in a driver's code",
+        remedy="look for the driver that the message names; update it",
+        blame=_KERNEL,
+    ),
+    Rule(
+        "drive",
+        Verdict.FAIL,
+        words=("BRCM Debug mfi stat",),
+        patterns=(r"\[(?P<part>sd[a-z]+)\] (?:tag#\d+ )?BRCM Debug mfi stat 0x(?!0?0\b)",),
+        cause="a storage controller did not carry out a drive's command",
+        remedy="look at the controller with its own tool; reseat or replace the drive",
+    ),
+    Rule(
+        "node",
+        Verdict.INCONCLUSIVE,
         words=("Out of memory", "global_oom", "CONSTRAINT_"),
         patterns=(
             r"(?:^|\] )Out of memory(?:: Kill| and no killable|.*Killed process)",
@@ -796,7 +814,7 @@ RULES = (
             r"(?i)nvidia-uvm: .*global fatal error",
             r"NVRM:? .*(?:GPU is probably locked|Cannot attach gpu|bailing out of RmInitAdapter|for critical error|GSP Timeout|GSP RM heartbeat|Memory Subsystem Error detected|timeout error waiting|_threadNodeCheckTimeout|GPU crash dump has been created|GSP-CrashCat Report|[Hh]eartbeat ?[Tt]imed ?[Oo]ut|NV_ERR_GPU_IS_LOST|(?i:gpu is (?:likely |probably )?in a bad state)|(?<!== )NV_ERR_(?:ECC_ERROR|GPU_IN_FULLCHIP_RESET|GPU_NOT_FULL_POWER|RISCV_ERROR|NVLINK_\w+_ERROR|NVLINK_FABRIC_FAILURE|NVSWITCH_FABRIC_FAILURE|GPU_MEMORY_ONLINING_FAILURE))",
             r"^NVRM:? .*(?i:\bstatus:? (?:0x)?0*(?:f|62)\b)",
-            r"^NVRM:? (?:GPU\d+ )?nvAssert\w+: .*returned from _?(?:kgsp|kfsp|kpmu|ksec2|gpu|knvlink)\w*(?:WaitFor|Init|Boot|Bootstrap|PowerOn|StateLoad|Train)\w*\(",
+            r"^NVRM:? (?:GPU\d+ )?nv(?:Assert|Check)\w+: .*returned from _?(?:kgsp|kfsp|kpmu|ksec2|gpu|knvlink)\w*(?:WaitFor|Init|Boot|Bootstrap|PrepareForBoot|PowerOn|StateLoad|Train)\w*\(",
         ),
         cause="a GPU or its firmware has stopped",
         remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
@@ -808,7 +826,7 @@ RULES = (
         patterns=(
             r"^NVRM:? (?:GPU\d+ )?knvlink\w+: .*(?i:fail\w* .*(?:train|ALI|to active)|train\w* .*fail|marked degraded)",
             r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck)\w+: .*(?i:\bback on (?:the )?bus|\w*fatal_error\w*|stuck interrupt|pmu has halted)",
-            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: %side%.*(?i:timed out|time-?out (?:waiting|while|error)|\bfatal\b|uncorr(?:ected)?_?err|ecc_status\w*|not back on the bus|probably locked|lockdown|unexpected wpr2|degraded mode)",
+            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: %side%.*(?i:timed out|time-?out (?:waiting|while|error)|\btoo few\b.*\bfwsec\b|\bfatal\b|uncorr(?:ected)?_?err|ecc_status\w*|not back on the bus|probably locked|lockdown|unexpected wpr2|degraded mode)",
             r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:\w*boot\w*|reset\w*|train\w*|fwsec|fsp|sec2|falcon|riscv|bootrom|wpr2|booter)\b.*\b(?:fail\w*|cannot|halt\w*)\b)",
             r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:fail\w*|cannot|unable)\b.*\b(?:boot\w*|halt|reset|train|fwsec|falcon|gfw\w*|gsp-?rm|booter)\b)",
         ),
@@ -818,8 +836,11 @@ RULES = (
     Rule(
         "gpu",
         Verdict.FAIL,
-        words=("amdgpu", "kfd", "habanalabs", "qaic", "xe ", "neuron", "iluvatar", "tenstorrent", "cambricon"),
-        patterns=(r"^(?=amd|kfd|hab|qaic|xe |neu|ilu|ten|cam|\[drm:)%screen%%accelerator%.*%stopped%",),
+        words=("amdgpu", "i915 ", "kfd", "habanalabs", "qaic", "xe ", "neuron", "iluvatar", "tenstorrent", "cambricon"),
+        patterns=(
+            r"^(?=amd|kfd|hab|qaic|xe |neu|ilu|ten|cam|\[drm:)%screen%%accelerator%.*%stopped%",
+            r"^%guc%.*(?i:no response|reset failed|failed to (?:reset|load)|wedged)",
+        ),
         cause="an accelerator or its firmware does not start or has stopped",
         remedy="power the node off and on; if it comes back within 30 days, replace the accelerator",
     ),
@@ -899,7 +920,7 @@ RULES = (
             r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%fails%",
             r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*(?:starting health recovery flow|enable hca failed|Internal error mark)",
             r"\binfiniband (?P<part>\w+): %side%.*%start%",
-            r"^(?:mlx[45]_\w+|irdma|bnxt_re|qedr): probe of \S+ failed with error|\binfiniband \w+: ib_register_device failed",
+            r"^(?:mlx[45]_\w+|irdma|bnxt_re|qedr): probe of \S+ failed with error|^(?:mlx[45]_\w+|irdma|bnxt_re|qedr)[\w.]* \S+: probe with driver \S+ failed|\binfiniband \w+: ib_register_device failed",
             r"\binfiniband (?P<part>\w+): Couldn.t (?:create|allocate|initiali[sz]e|set|register|start)",
         ),
         cause="the adapter's driver reports that the adapter fails",
@@ -1018,7 +1039,7 @@ RULES = (
             r"^JBD2: (?:I/?O error|.*recovery failed|journal (?:checksum|commit) |.*(?:corrupt|[Cc]hecksum))",
             r"^EXT[234]-fs(?: error| warning)? \((?:device )?(?!loop)\S+\): .*(?:unable to read|journal bmap failed|err(?:or)? -(?:5|30|117)\b|(?i:corrupt\w*)|error loading journal|.*(?i:i/o error))",
             r"^XFS \((?!loop)\S+\): .*(?i:corrupt\w*|crc mismatch|i/o error|bad inode|page discard on|assertion failed|failed to recover|validate failed|magic|inconsisten\w*)",
-            r"^BTRFS (?:error|warning|critical)? ?\(device (?!loop).*(?:lost page write|IO error|i/o error|devid \d+ uuid \S+ is missing)",
+            r"^BTRFS (?:error|warning|critical)? ?\(device (?!loop).*(?:lost page write|IO error|i/o error|failed to read (?:root|tree root|chunk root|log tree)|devid \d+ uuid \S+ is missing)",
         ),
         cause="a file system is damaged, or the drive below it fails",
         remedy="look for errors of the drive below it; install the node again",

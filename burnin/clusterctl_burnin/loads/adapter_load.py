@@ -6,7 +6,7 @@ all share processors and memory alike. One whose port is not active is hca_link'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
@@ -54,20 +54,22 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             raise UnmeasuredError("no adapter has an active InfiniBand port", remedy=_NO_PORT)
         yield not_applicable(NAME, "the SKU's adapters are in Ethernet mode, and none has an InfiniBand port")
         return
-    bad = [
-        _failed(adapter.name, end)
-        for adapter in document.adapters
-        if (end := next((end for end in (adapter.client, adapter.server) if end.code != 0), None)) is not None
-    ]
-    names = {finding.subject for finding in bad}
-    ended = [adapter for adapter in document.adapters if adapter.name not in names]
-    bad += _slow(ended, expected.limits[ADAPTER_BELOW_BEST_MAX])
+    bad = [*_ended_badly(document.adapters), *_slow(document.adapters, expected.limits[ADAPTER_BELOW_BEST_MAX])]
     yield from bad or (passed(NAME, f"{len(document.adapters)} adapters wrote to themselves at the same time"),)
+
+
+def _ended_badly(adapters: Iterable[LoadedAdapter]) -> Iterator[Finding]:
+    """Yield one finding for each adapter of which an end failed: that of the client, if both did."""
+    for adapter in adapters:
+        failed = [end for end in (adapter.client, adapter.server) if end.code != 0]
+        if failed:
+            yield _failed(adapter.name, failed[0])
 
 
 def _slow(adapters: Sequence[LoadedAdapter], share: Limit) -> Iterator[Finding]:
     """Yield the adapters that are far slower than the fastest one. Raises `ParseError` for output without a rate."""
-    rates = {adapter.name: parse_bandwidth(adapter.client.output)[-1].average for adapter in adapters}
+    ended = [adapter for adapter in adapters if adapter.client.code == adapter.server.code == 0]
+    rates = {adapter.name: parse_bandwidth(adapter.client.output)[-1].average for adapter in ended}
     best = max(rates.values(), default=0.0)
     least = best * (1 - share.value / 100)
     for name, rate in rates.items():

@@ -41,10 +41,7 @@ def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expect
     diagnosis = _diagnosis(result)
     if diagnosis.runtime_error:
         raise UnmeasuredError(f"dcgmi diag broke off: {diagnosis.runtime_error[:300]}", remedy=_ENGINE)
-    by_gpu: dict[int, list[TestResult]] = defaultdict(list)
-    whole: list[TestResult] = []
-    for one in diagnosis.results:
-        (whole if one.gpu is None else by_gpu[one.gpu]).append(one)
+    whole, by_gpu = _by_gpu(diagnosis.results)
     found = list(_of_node(whole))
     for gpu, results in sorted(by_gpu.items()):
         serial = diagnosis.serials.get(gpu) or serials.get(gpu, "")
@@ -57,6 +54,15 @@ def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expect
         tests = len({one.test for one in diagnosis.results})
         cause = f"level {level} of DCGM {diagnosis.version} passed on {len(by_gpu)} GPUs: {tests} tests"
         yield passed(NAME, cause)
+
+
+def _by_gpu(results: Iterable[TestResult]) -> tuple[list[TestResult], dict[int, list[TestResult]]]:
+    """Return the results of the whole node, and those of each GPU."""
+    whole: list[TestResult] = []
+    by_gpu: dict[int, list[TestResult]] = defaultdict(list)
+    for one in results:
+        (whole if one.gpu is None else by_gpu[one.gpu]).append(one)
+    return whole, by_gpu
 
 
 def _diagnosis(result: ProbeResult) -> Diagnosis:

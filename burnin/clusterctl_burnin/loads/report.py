@@ -107,7 +107,7 @@ def _bad(load: str, member: Participant, found: Blame, limits: Limits) -> Findin
     """Return the finding of one rail (or of a load without rails) that keeps the node back."""
     floor = _floor(load, limits)
     worst = min(-1.0 if trial.value is None else trial.value for trial in found.trials)
-    hung = any(trial.outcome is TrialOutcome.HUNG for trial in found.trials)
+    hung = TrialOutcome.HUNG in {trial.outcome for trial in found.trials}
     is_bad = found.status is NodeStatus.BAD
     subject = next((t.lane[member.name] for t in found.trials if member.name in t.lane), "node")
     return Finding(

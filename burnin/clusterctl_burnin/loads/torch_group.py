@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from clusterctl.formats.nvidia.collectives import Stopped, parse_stopped
@@ -84,6 +85,7 @@ def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: 
     results = [answer.probes[one.load] for answer in answered if one.load in answer.probes]
     outcome, value, detail, remedy = _judged(one, head.probes.get(one.load), results, ranks_per_node, floor)
     digests = tuple(digest for answer in answered for digest in answer.digests([Probe(one.load, ())]))
+    failed = outcome in (TrialOutcome.HUNG, TrialOutcome.FAILED)
     trial = Trial(
         load=one.load,
         members=names,
@@ -93,11 +95,10 @@ def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: 
         detail=detail,
         evidence=digests,
         remedy=remedy,
-        missing=_nodes(names, _stopped(results), ranks_per_node)
-        if outcome in (TrialOutcome.HUNG, TrialOutcome.FAILED)
-        else (),
+        missing=_nodes(names, _stopped(results), ranks_per_node) if failed else (),
     )
-    return Tried((trial,), tuple(item for answer in answered for item in answer.evidence().values()))
+    evidence = chain.from_iterable(answer.evidence().values() for answer in answered)
+    return Tried((trial,), tuple(evidence))
 
 
 def _judged(

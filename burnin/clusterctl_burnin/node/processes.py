@@ -155,6 +155,20 @@ def has_ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
+def reading(descriptors: Iterable[int]) -> selectors.BaseSelector:
+    """Return a selector that waits for text on any of them."""
+    selector = selectors.DefaultSelector()
+    for descriptor in descriptors:
+        os.set_blocking(descriptor, False)
+        selector.register(descriptor, selectors.EVENT_READ)
+    return selector
+
+
+def keep(kept: bytearray, chunk: bytes, most: int) -> None:
+    """Add what there is room for; the rest is dropped."""
+    kept += chunk[: max(0, most - len(kept))]
+
+
 def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> Tuple[str, str]:
     """Read both pipes until the process has ended or `limit` is reached; return at most `max_bytes` of each.
 
@@ -163,10 +177,7 @@ def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> Tup
     """
     kept = {pipe.fileno(): bytearray() for pipe in pipes(process)}
     flushing = False
-    with selectors.DefaultSelector() as selector:
-        for descriptor in kept:
-            os.set_blocking(descriptor, False)
-            selector.register(descriptor, selectors.EVENT_READ)
+    with reading(kept) as selector:
         while selector.get_map():
             left = limit - time.monotonic()
             if left <= 0:
@@ -179,8 +190,7 @@ def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> Tup
                 chunk = os.read(key.fd, 65536)
                 if not chunk:
                     selector.unregister(key.fd)
-                room = max_bytes - len(kept[key.fd])
-                kept[key.fd] += chunk[: max(0, room)]
+                keep(kept[key.fd], chunk, max_bytes)
             if ended and not ready:
                 break
     stdout, stderr = (bytes(text).decode("utf-8", "replace") for text in kept.values())

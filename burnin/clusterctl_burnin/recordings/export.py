@@ -37,9 +37,7 @@ class Export:
 def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe]) -> Export | None:
     """Return the recording of `node` (as it stood then); None where no probe's answer is among the evidence."""
     kept = [session for session in map(session_in, evidence) if session is not None]
-    loaded = {command: name for session in kept for name, command in session.commands.items()}
-    asked = {command: Probe(name, tuple(shlex.split(command))) for command, name in loaded.items()}
-    asked |= {shlex.join(probe.argv): probe for probe in probes}
+    asked = _asked(kept) | {shlex.join(probe.argv): probe for probe in probes}
     sessions = [session for session in kept if not session.load]
     answers = _first_answers(evidence, asked)
     results = _results(answers, asked)
@@ -49,6 +47,12 @@ def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe
     readings = _readings(tuple(results.values()), [answers[source] for source in results], sessions)
     document = _head(node, sessions) | {"readings": readings}
     return Export(document, len(results), tuple(left_out))
+
+
+def _asked(sessions: Iterable[RecordedSession]) -> dict[str, Probe]:
+    """Return the probes of the sessions, by their command lines."""
+    named = {command: name for session in sessions for name, command in session.commands.items()}
+    return {command: Probe(name, tuple(shlex.split(command))) for command, name in named.items()}
 
 
 def _first_answers(evidence: Sequence[Evidence], asked: Collection[str]) -> dict[str, Evidence]:

@@ -44,7 +44,7 @@ def pair_figure(evidence: Evidence, names: Mapping[str, str]) -> PairFigure | No
         return None
     port, device, address = argv[argv.index("-p") + 1], argv[argv.index("-d") + 1], argv[-1]
     result = result_in(Probe(NAME, tuple(argv)), evidence)
-    if result is None or result.status is not Status.OK or result.rc != 0 or not port.isdigit():
+    if result is None or (result.status, result.rc) != (Status.OK, 0) or not port.isdigit():
         return None
     try:
         value = min(row.average for row in parse_bandwidth(result.stdout))

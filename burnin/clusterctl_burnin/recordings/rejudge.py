@@ -64,11 +64,7 @@ class Rejudging:
     solo: Sequence[NodeLoad] = ()
 
     def judged(self, recording: Recording, kind: Kind) -> JudgedRecording:
-        left_out = {NEEDS_THE_SITE}
-        if recording.sent is None or recording.received is None:
-            left_out.add(NEEDS_THE_CLOCK)
-        checks = [check for check in self.checks if check.name not in left_out]
-        readings = recording.readings
+        readings, checks = recording.readings, self._checks_of(recording)
         expected = Expected(
             name=recording.node,
             serial=recording.serial,
@@ -91,6 +87,12 @@ class Rejudging:
             tuple(samples(recording.node, recording.population, readings)),
             traits(readings),
         )
+
+    def _checks_of(self, recording: Recording) -> list[Check]:
+        """Return the checks that a recording can be judged by."""
+        clocked = recording.sent is not None and recording.received is not None
+        left_out = {NEEDS_THE_SITE} if clocked else {NEEDS_THE_SITE, NEEDS_THE_CLOCK}
+        return [check for check in self.checks if check.name not in left_out]
 
 
 def verdicts(judged: Iterable[JudgedRecording]) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:

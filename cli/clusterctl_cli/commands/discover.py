@@ -20,6 +20,7 @@ _ONLY_SWEEP = {
     "no_login": "--no-login",
 }
 """Parameter → what it is called on the command line."""
+_OF_THE_STEP = ("limit", "selectors", "yes", "dry_run", "as_json", "read_only", "detach", "pool", "priority")
 
 
 @click.command()
@@ -47,18 +48,16 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
     """
     if not sweep:
         _refuse({"networks": networks, **options})
-        chosen = {
-            name: options[name] for name in ("limit", "selectors", "yes", "dry_run", "as_json", "read_only", "detach")
-        }
+        chosen = {name: options[name] for name in _OF_THE_STEP}
         return run_steps(folder, ["discover"], chosen)
     from clusterctl.fleet.errors import UsageError
+    from clusterctl_cli.queueing import Placement
 
     limit, selectors = options.pop("limit"), options.pop("selectors")
     if limit or selectors:
         where, remedy = "--limit" if limit else "-l", "leave addresses out with --exclude"
         raise UsageError("chooses nodes, and a sweep has none yet", where=where, remedy=remedy)
-    if options.pop("detach"):
-        raise UsageError("a sweep prints its result", where="--detach", remedy="leave out --detach")
+    Placement.taken(options).refuse("a sweep prints its result")
     del options["read_only"]  # a sweep changes nothing anyway
     return _sweep(folder, (*sweep, *networks), options)
 

@@ -121,6 +121,7 @@ def stop(plan: str, reason: str, folder: Path, **options: Any) -> int:
 @format_option()
 def status(*, plan: str, watching: bool, folder: Path, as_json: bool) -> int:
     """List the plans, one line each; with NAME, where each node of it stands."""
+    from clusterctl.operations.json_documents import plan_json
     from clusterctl.operations.maintenance_status import every, found
     from clusterctl_cli import render_maintain
     from clusterctl_cli.context import open_context
@@ -128,7 +129,7 @@ def status(*, plan: str, watching: bool, folder: Path, as_json: bool) -> int:
     context = open_context(folder)
     if as_json and not watching:
         plans = [found(context, plan)] if plan else every(context)
-        print_document({"plans": [render_maintain.plan_json(one) for one in plans]})
+        print_document({"plans": [plan_json(one) for one in plans]})
         return 0
 
     def look() -> View:

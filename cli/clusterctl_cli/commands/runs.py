@@ -33,7 +33,10 @@ class ShowOptions:
 
 @click.group()
 def runs() -> None:
-    """List, show, cancel and retry detached runs: those that --detach orders. They do not end with the terminal."""
+    """List, show, cancel and retry detached runs: those that --detach or --queue orders.
+
+    They do not end with the terminal.
+    """
 
 
 @runs.command("list")
@@ -45,6 +48,7 @@ def list_runs(*, watching: bool, most: int, folder: Path, as_json: bool) -> int:
     """List detached runs, the newest first: waiting, running, ended with its exit code, or lost.
 
     A run is lost when its process is gone and wrote no end: killed, or the controller restarted. `runs retry` goes on.
+    A pool's run is not lost with its worker: it waits for another one.
     """
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.runs import read
@@ -84,19 +88,26 @@ def show(options: ShowOptions) -> int:
 
     context = open_context(options.folder)
     name = find(context, options.run).name
-    if options.as_json and not options.watching:
+    if options.watching:
+        return follow(context, name, options.lines)
+    if options.as_json:
         print_document(render_runs.details_json(context, find(context, name), options.lines))
         return 0
+    echo_rendered(render_runs.details_text(context, find(context, name), options.lines))
+    return 0
+
+
+def follow(context: SiteContext, name: str, lines: int = 10) -> int:
+    """Print a run again as it changes, until it ends; return its exit code, or 130 for Ctrl-C."""
+    from clusterctl.operations.runs import find
+    from clusterctl_cli import render_runs
 
     def look() -> View:
         record = find(context, name)
-        text = render_runs.details_text(context, record, options.lines)
+        text = render_runs.details_text(context, record, lines)
         return View(text, text, None if record.active else 1 if record.exit_code is None else record.exit_code)
 
-    if options.watching:
-        return watch(look)
-    echo_rendered(look().text)
-    return 0
+    return watch(look)
 
 
 @runs.command()
@@ -117,7 +128,10 @@ def cancel(run: str, folder: Path, **options: Any) -> int:
 @run_argument
 @decision_options
 def retry(run: str, folder: Path, **options: Any) -> int:
-    """Order a run's request again, with a new preview: steps go on where each node stands. It runs detached again."""
+    """Order a run's request again, with a new preview: steps go on where each node stands.
+
+    It runs detached again, or waits for a worker of its pool again.
+    """
     from clusterctl.operations import detached
     from clusterctl_cli.approval import Flags, approve
     from clusterctl_cli.context import open_context
@@ -128,7 +142,14 @@ def retry(run: str, folder: Path, **options: Any) -> int:
     if not approve(preview, flags):
         return 0
     detached.close_lost(context, record)
-    origin = detached.Origin(command=record.command, approved=preview.digest, earlier=record.name)
+    origin = detached.Origin(
+        command=record.command,
+        approved=preview.digest,
+        earlier=record.name,
+        pool=record.pool,
+        priority=record.priority,
+        nodes=tuple(effect.node for effect in preview.effects),
+    )
     ordered = detached.order(context, request, origin)
     return print_ordered(context, ordered, as_json=flags.as_json)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.completion import complete_nodes, complete_parts, complete_suites
-from clusterctl_cli.options import decision_options, detach_option, nodes_argument, partner_option, step_options
+from clusterctl_cli.options import decision_options, nodes_argument, partner_option, queue_options, step_options
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
@@ -83,10 +83,9 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
     """
     if not check:
         return run_steps(folder, ["configure"], options)
-    if options.pop("detach"):
-        from clusterctl.fleet.errors import UsageError
+    from clusterctl_cli.queueing import Placement
 
-        raise UsageError("--check prints its result", where="--detach", remedy="leave out --detach")
+    Placement.taken(options).refuse("--check prints its result")
     from clusterctl.operations import drift
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context, select_nodes
@@ -119,7 +118,7 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
     "--suite", default="", shell_complete=complete_suites, help="Another burn-in than the site's, such as revalidate."
 )
 @partner_option
-@detach_option
+@queue_options
 @decision_options
 def revalidate(folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
     """Prove nodes again after a repair, from the step on that the repair touched, up to gold.
@@ -168,10 +167,11 @@ def run_operation(
     from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.context import open_context
     from clusterctl_cli.progress import ProgressView
+    from clusterctl_cli.queueing import Placement, place
     from clusterctl_cli.render import print_run
     from clusterctl_cli.stopping import stoppable
 
-    flags, detach = Flags.taken(options), options.pop("detach", False)
+    flags, placement = Flags.taken(options), Placement.taken(options)
     context = open_context(folder, thorough=True)
     request = make_request(context)
     preview = operation.preview(context, request)
@@ -179,8 +179,8 @@ def run_operation(
         flags = Flags(yes=True, dry_run=flags.dry_run, as_json=flags.as_json)
     if not approve(preview, flags):
         return 0
-    if detach:
-        return detached(context, request, preview.digest, as_json=flags.as_json)
+    if placement.elsewhere:
+        return place(context, request, preview, placement, as_json=flags.as_json)
     with logged(context) as log, stoppable() as cancelled, ProgressView() as view:
         result = operation.run(context, request, Control(preview.digest, view.on_event, cancelled))
     print_run(context, result, as_json=flags.as_json)

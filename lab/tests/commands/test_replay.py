@@ -23,6 +23,7 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("of-no-use-elsewhere\n")
     command = (
+        *("env", "--default-signal=INT"),  # the background of a shell ignores it
         *(sys.executable, "-m", "clusterctl_cli.main", "lab", "replay", str(tree), "--listen", f"{ADDRESS}:{port}"),
         *("--out", str(out), "--copies", "2", "--password-file", str(password)),
     )

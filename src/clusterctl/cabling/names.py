@@ -141,16 +141,31 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
     units = {guid: _unit(fabric, guid, ports, planned, hosts) for guid, ports in cabled.items()}
     names = {port: _port_name(units[guid][1], port.number) for guid, ports in cabled.items() for port in ports}
     superfluous = set(_superfluous(fabric, units, names, cabled, peers)) - proven
-    names |= _labelled({g: f"{fabric.devices[g].description} [{g}]" for g in superfluous}, cabled)
+    names |= _labelled(_described(fabric, superfluous), cabled)
     refused = []
-    for unit, guids in _shared({guid: unit for guid, (_, unit) in units.items() if guid not in superfluous}).items():
-        placed = {g: sum(peers.get(names[p]) == names[far[p]] for p in cabled[g]) for g in guids}
+    for unit, guids in _shared({guid: units[guid][1] for guid in units if guid not in superfluous}).items():
+        placed = {g: _placed(cabled[g], names, far, peers) for g in guids}
         trusted = _trusted(guids, proven, placed)
-        labels = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
+        labels = _described(fabric, (guid for guid in guids if guid != trusted))
         names |= _labelled(labels, cabled)
         if trusted is None:
             refused.append(Claim(unit, _ports_of(guids, cabled), tuple(labels.values())))
     return Named(names, tuple(refused), proven, _respelled(units.values()))
+
+
+def _placed(
+    ports: Iterable[PortId],
+    names: Mapping[PortId, PortName],
+    far: Mapping[PortId, PortId],
+    peers: Mapping[PortName, PortName],
+) -> int:
+    """Return how many of the ports are cabled as planned, by the names so far."""
+    return sum(peers.get(names[port]) == names[far[port]] for port in ports)
+
+
+def _described(fabric: Fabric, guids: Iterable[Guid]) -> dict[Guid, str]:
+    """Return names that no other device has: description and GUID."""
+    return {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids}
 
 
 def _superfluous(

@@ -6,7 +6,6 @@ the hosts that share leaves are one *unit*, whatever the number of rails.
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,29 +76,20 @@ def _name(level: int, number: int, levels: Sequence[Sequence[_Component]]) -> st
 
 def _tiers(plan: WiringPlan) -> Mapping[str, int]:
     """Return for each switch its distance from the nearest host: 0 for a leaf."""
-    near: dict[str, set[str]] = defaultdict(set)
-    for cable in plan.cables:
-        ends = cable.source.device, cable.destination.device
-        for own, other in itertools.permutations(ends):
-            near[own].add(other)
+    near = _neighbours(plan)
     tiers = {name: UNCABLED for name in near if name not in plan.hosts}
     edge = {name for host in plan.hosts for name in near[host] if name in tiers}
-    for tier in itertools.count():
-        if not edge:
-            return tiers
+    tier = 0
+    while edge:
         tiers.update(dict.fromkeys(edge, tier))
         edge = {other for name in edge for other in near[name] if tiers.get(other) == UNCABLED}
-    raise AssertionError("a count has no end")
+        tier += 1
+    return tiers
 
 
 def _components(plan: WiringPlan, tiers: Mapping[str, int], tier: int) -> list[_Component]:
     """Return what the cables up to `tier` join, by its first host. Tier 0 has the cables of hosts alone."""
-    joined = _Sets()
-    for cable in plan.cables:
-        ends = (cable.source.device, cable.destination.device)
-        heights = [tiers.get(end, -1) for end in ends]
-        if max(heights) <= tier and (tier > 0 or -1 in heights):
-            joined.join(*ends)
+    joined = _joined(plan, tiers, tier)
     members: dict[str, list[str]] = defaultdict(list)
     for name in {end.device for cable in plan.cables for end in (cable.source, cable.destination)}:
         members[joined.root(name)].append(name)
@@ -110,6 +100,25 @@ def _components(plan: WiringPlan, tiers: Mapping[str, int], tier: int) -> list[_
         if hosts:
             found.append(_Component(hosts, switches))
     return sorted(found, key=lambda one: natural_key(one.hosts[0]))
+
+
+def _neighbours(plan: WiringPlan) -> dict[str, set[str]]:
+    near: dict[str, set[str]] = defaultdict(set)
+    for cable in plan.cables:
+        source, destination = cable.source.device, cable.destination.device
+        near[source].add(destination)
+        near[destination].add(source)
+    return near
+
+
+def _joined(plan: WiringPlan, tiers: Mapping[str, int], tier: int) -> _Sets:
+    joined = _Sets()
+    for cable in plan.cables:
+        ends = (cable.source.device, cable.destination.device)
+        heights = [tiers.get(end, -1) for end in ends]
+        if max(heights) <= tier and (tier > 0 or -1 in heights):
+            joined.join(*ends)
+    return joined
 
 
 class _Sets:

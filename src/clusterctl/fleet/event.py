@@ -26,6 +26,7 @@ class Stream(enum.StrEnum):
     INCIDENT = "incident"
     ALERT = "alert"
     MAINTENANCE = "maintenance"
+    WORKER = "worker"
 
 
 class Kind(enum.StrEnum):
@@ -67,6 +68,9 @@ class Kind(enum.StrEnum):
     RUN_CANCEL_ORDERED = "run.cancel_ordered"
     RUN_ABANDONED = "run.abandoned"
     RUN_ENDED = "run.ended"
+    RUN_HANDED_BACK = "run.handed_back"
+    WORKER_STARTED = "worker.started"
+    WORKER_STOPPED = "worker.stopped"
     NIGHT_STARTED = "night.started"
     NIGHT_ENDED = "night.ended"
     WAVES_STOPPED = "run.waves_stopped"
@@ -146,7 +150,7 @@ class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
     `subject`: the node id, part serial, id of a run, campaign, job or incident, fingerprint of an alert, name of a
-    maintenance plan, or the fabric's GUID, link, serial or fault.
+    maintenance plan or worker, or the fabric's GUID, link, serial or fault.
     """
 
     stream: Stream

@@ -220,33 +220,30 @@ def _chosen(context: SiteContext, adapters: Adapters, request: CableBurnRequest)
     known = scheduler.look(Deadline.after(LOOK_S)).value if scheduler is not None else {}
     listed = [node for node in context.listed() if node.stage is not Stage.RETIRED]
     wanted = matching((node.name for node in listed), request.nodes, "NODE")
-    states, skipped, gold = [], {}, []
+    states, skipped = [], {}
     for state in context.states(node.name for node in listed if node.name in wanted):
-        is_gold = state.in_pool(now)
         reason = _hindrance(state, known, named=bool(request.nodes), scheduled=scheduler is not None)
         if state.held(now):
             reason = "an operator holds it"
         if reason:
             skipped[state.name] = reason
-            continue
-        states.append(state)
-        if is_gold:
-            gold.append(state.name)
-    return _Hosts(tuple(states), skipped, tuple(gold))
+        else:
+            states.append(state)
+    gold = tuple(state.name for state in states if state.in_pool(now))
+    return _Hosts(tuple(states), skipped, gold)
 
 
 def _hindrance(state: NodeState, known: Mapping[str, Occupancy], *, named: bool, scheduled: bool) -> str:
     """Return why the node cannot take part; empty where it can."""
     if not named and (state.stage not in _FREE or state.stopped_at is not None):
         return f"it is {state.stage.value}: name it, if it is to take part all the same"
-    use = known.get(state.name)
-    if state.stage is Stage.GOLD and not scheduled:
+    use, is_gold = known.get(state.name), state.stage is Stage.GOLD
+    if is_gold and not scheduled:
         return "jobs may run on it: the site names no scheduler that knows"
-    if use is None or use.ours or use.use is Use.IDLE:
+    if use is None or use.ours:
         return ""
-    if state.stage is Stage.GOLD or use.use is Use.BUSY:
-        return f"the scheduler reports it as {use.state or use.use.value}"
-    return ""
+    hinders = use.use is not Use.IDLE if is_gold else use.use is Use.BUSY
+    return f"the scheduler reports it as {use.state or use.use.value}" if hinders else ""
 
 
 def _look(
@@ -289,13 +286,14 @@ def _taken(
         yield chosen.states
         return
     lender = PartnerLender(context, adapters.scheduler, NAME)
-    ours = {name for name, one in lender.occupancy().items() if one.ours}  # drained by a burn that was killed
+    occupancy = lender.occupancy()
+    ours = [name for name in chosen.gold if name in occupancy and occupancy[name].ours]  # of a burn that was killed
     taken, refused = lender.take([name for name in chosen.gold if name not in ours])
     chosen.skipped.update(refused)
     try:
         yield tuple(state for state in chosen.states if state.name not in refused)
     finally:
-        stuck.update(lender.give_back([*taken, *(name for name in chosen.gold if name in ours)]))
+        stuck.update(lender.give_back([*taken, *ours]))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.adapters import Access, Adapters
-from clusterctl.ports.journal import Journal
+from clusterctl.ports.journal import Claim, Journal
 from clusterctl.site.urls import place_of
 
 if TYPE_CHECKING:
@@ -44,11 +44,15 @@ def current_user() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Who runs which command (`burnin nightly`): both are written into the journal. `run`: empty for a new id."""
+    """Who runs which command (`burnin nightly`): both are written into the journal. `run`: empty for a new id.
+
+    under  the claim on the run, where a worker carries it out: without it the journal takes nothing of this run
+    """
 
     actor: str = field(default_factory=current_user)
     command: str = ""
     run: str = ""
+    under: Claim | None = None
 
 
 def new_run_id() -> str:
@@ -168,7 +172,7 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     check_journal_file(site)
     by = invocation or Invocation()
     run = by.run or new_run_id()
-    holder = Holder(run, by.actor, by.command, lease_s=site.settings.claims.lease_s)
+    holder = Holder(run, by.actor, by.command, lease_s=site.settings.claims.lease_s, under=by.under)
     began = time.monotonic()
     journal = open_journal(site.journal_url(), CLOCK, holder)
     journal_connected(site)

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from clusterctl.edges import detached as processes
 from clusterctl.fleet.errors import ClusterctlError, ConflictError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.payloads.runs import RunBegun, RunEnded, RunOrdered
+from clusterctl.fleet.reach import collapsed, host_of
 from clusterctl.operations import runs
 from clusterctl.operations.context import Invocation, SiteContext, new_run_id, open_site
 from clusterctl.operations.operation import Control, Preview
@@ -29,6 +31,7 @@ from clusterctl.operations.run_log import run_log
 from clusterctl.operations.runs import RunRecord, RunState, this_process
 from clusterctl.operations.serial import from_data, to_data
 from clusterctl.operations.site_facts import state_dir
+from clusterctl.ports import Claim
 
 log = logging.getLogger(__name__)
 
@@ -77,16 +80,21 @@ class Origin:
     approved  digest of the approved preview; empty: any preview is approved
     earlier   id of the run that it repeats
     key       of the one who orders: a second order with the same key returns the first one's run; empty for none
+    pool      of workers that carry it out, by `priority`; empty for a process of its own
+    nodes     that it acts on, for a pool: their networks decide which of its workers can
     """
 
     command: str
     approved: str = ""
     earlier: str = ""
     key: str = ""
+    pool: str = ""
+    priority: int = 0
+    nodes: tuple[str, ...] = ()
 
 
 def order(context: SiteContext, request: Any, origin: Origin) -> RunRecord:
-    """Order a detached run and wait until it has begun; return it.
+    """Order a detached run and wait until it has begun, or for a pool of workers; return it.
 
     It acts as the journal's user. Raises `EnvironmentBrokenError` where its process ended before it began.
     """
@@ -102,13 +110,29 @@ def order(context: SiteContext, request: Any, origin: Origin) -> RunRecord:
         approved=origin.approved,
         earlier=origin.earlier,
         key=origin.key,
+        pool=origin.pool,
+        priority=origin.priority,
+        needs=needs(context, origin.nodes) if origin.pool else (),
     )
     state_dir(context.site)
     context.journal.append([NewEvent(Stream.RUN, run, payload)])
+    if origin.pool:
+        return runs.find(context, run)
     file = runs.log_path(context, run)
     program = (sys.executable, "-P", "-m", "clusterctl_cli.main", "runs", "execute", run)
     process = processes.start((*program, "--site", str(context.site.folder.resolve())), file, without=(VERBOSE,))
     return _begun(context, run, process, file)
+
+
+def needs(context: SiteContext, nodes: Collection[str]) -> tuple[str, ...]:
+    """Return what a worker must reach to act on these nodes: BMCs, and hosts by the addresses that they have or get."""
+    from clusterctl.edges.site.host_networks import host_networks
+
+    planned = host_networks(context.site).address
+    bmcs, chosen = {node.name: node.bmc for node in context.site.nodes}, frozenset(nodes)
+    wanted = [one for one in context.nodes() if one.name in chosen]
+    found = ((host_of(bmcs.get(one.name, one.bmc)), one.address, planned(one.name)) for one in wanted)
+    return collapsed(text for texts in found for text in texts if text)
 
 
 def _with_key(context: SiteContext, key: str) -> RunRecord | None:
@@ -173,7 +197,8 @@ def execute(folder: Path, run: str, cancelled: threading.Event, on_event: Callab
     try:
         _begin(context, run)
         with run_log(context):
-            code, text = _carry_out(folder, record, Control(record.approved or None, on_event, cancelled))
+            control = Control(record.approved or None, on_event, cancelled)
+            code, text = carry_out(record, control, partial(open_site, folder, thorough=True))
             log.info("the run has ended with exit code %d%s", code, f": {text}" if text else "")
         context.journal.append([NewEvent(Stream.RUN, run, RunEnded(exit_code=code, text=text))])
         return code
@@ -199,10 +224,15 @@ def _begin(context: SiteContext, run: str) -> None:
         raise ConflictError("it has begun already, or was abandoned: nothing was done", where=run, remedy=remedy)
 
 
-def _carry_out(folder: Path, record: RunRecord, control: Control) -> tuple[int, str]:
-    """Run the operation; return the exit code and, where there is one, the error as text."""
+def carry_out(
+    record: RunRecord, control: Control, opened: Callable[[Invocation], SiteContext], under: Claim | None = None
+) -> tuple[int, str]:
+    """Run the operation on a site that `opened` opens; return the exit code and, where there is one, the error as text.
+
+    `under`: the claim on the run, without which the journal takes nothing of it.
+    """
     try:
-        context = open_site(folder, Invocation(record.actor, record.command, record.name), thorough=True)
+        context = opened(Invocation(record.actor, record.command, record.name, under))
         try:
             result = operation_of(record.operation).run(context, request_of(record), control)
         finally:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.fabric.history import port_name
 from clusterctl.fleet.payloads.fabric import FabricRepairReported
 from clusterctl.fleet.payloads.incidents import TicketSeen
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.incidents import acts_on_links
+from clusterctl.ports.journal import Journal
 from clusterctl.steps.cable.isolation import ports_out
 
 
@@ -55,16 +56,16 @@ def record_closed_tickets(context: SiteContext) -> tuple[str, ...]:
         state = states.get(" – ".join(one.ends))
         if state is None or not state.ticket.closed or one.enabling:
             continue
-        closed = [
-            event for event in journal.history(Stream.INCIDENT, state.id) if isinstance(event.payload, TicketSeen)
-        ]
-        reported = [
-            event.seq
-            for event in journal.history(Stream.FABRIC, port_name(one.port))
-            if isinstance(event.payload, FabricRepairReported)
-        ]
-        if closed and closed[-1].seq > max(one.seq, *reported, 0):
+        closed = _last(journal, Stream.INCIDENT, state.id, TicketSeen)
+        reported = _last(journal, Stream.FABRIC, port_name(one.port), FabricRepairReported)
+        if closed > max(one.seq, reported):
             payload = FabricRepairReported(reason=f"ticket {state.ticket.key} is closed")
             found[one.label] = NewEvent(Stream.FABRIC, port_name(one.port), payload)
     journal.append(list(found.values()))
     return tuple(found)
+
+
+def _last(journal: Journal, stream: Stream, id_: str, kind: type[Payload]) -> int:
+    """Return the number of the last event of that kind; 0 where there is none."""
+    numbers = (event.seq for event in journal.history(stream, id_) if isinstance(event.payload, kind))
+    return max(numbers, default=0)

@@ -18,6 +18,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
 
 if TYPE_CHECKING:
     from clusterctl.fleet.incidents.incident import Member
+    from clusterctl.fleet.maintenance.progress import Progress
     from clusterctl.fleet.reporting.rma import Rma
     from clusterctl.operations.explanation import Explanation
     from clusterctl.operations.incidents import ListedIncident
@@ -285,4 +286,32 @@ def rma_json(one: Rma, now: datetime) -> dict[str, Any]:
         "age_days": (now - one.opened_at).days,
         "tracking": one.tracking,
         "replacement": one.new,
+    }
+
+
+def plan_json(progress: Progress) -> dict[str, Any]:
+    """Return the plan with all its nodes."""
+    nodes = [
+        {
+            "name": name,
+            "wave": label,
+            "state": progress.of(name).turn.value,
+            "text": progress.of(name).text,
+            "at": at.isoformat() if (at := progress.of(name).at) else None,
+        }
+        for label, wave in zip(progress.labels, progress.waves, strict=True)
+        for name in wave
+    ]
+    return {
+        "name": progress.name,
+        "state": progress.stage.value,
+        "reason": progress.reason,
+        "by": progress.actor,
+        "begun": progress.ordered.isoformat(),
+        "moved": progress.moved.isoformat(),
+        "rollback": progress.back,
+        "summary": progress.line(),
+        "nodes": nodes,
+        "left_alone": dict(progress.skipped),
+        "plan": progress.plan,
     }

@@ -91,14 +91,14 @@ def preview(context: SiteContext, _request: NetboxExportRequest) -> ExportPrevie
 def _preview(context: SiteContext, plan: _Plan) -> ExportPreview:
     acting = [export for export in plan.exports if export.acts]
     url = settings_of(context.site).url
-    kept = [change for export in plan.exports for change in export.changes if change.kept]
+    changes = tuple(change for export in plan.exports for change in export.changes)
     return ExportPreview(
         operation=OPERATION,
         question=f"Write {len(acting)} nodes to {url}?" if acting else "Nothing differs. Go on?",
         effects=tuple(Effect(node=export.node, text=_words(export)) for export in acting),
         skipped=plan.skipped,
-        warnings=tuple(_kept(change) for change in kept),
-        changes=tuple(change for export in plan.exports for change in export.changes),
+        warnings=tuple(_kept(change) for change in changes if change.kept),
+        changes=changes,
     )
 
 
@@ -119,9 +119,7 @@ def _plan(context: SiteContext, api: NetboxApi) -> _Plan:
     listed = api.read_all(Listing(page=DEVICES, filters={"site_id": [site]}, fields=DEVICE_FIELDS))
     readable = read_list(listed, read_device, "device", DEVICES)[0]
     devices = [device for device in readable if device.role in netbox.node_roles]
-    names = {node.name for node in context.site.nodes}
-    states = [state for state in context.journal.states() if state.name in names and state.stage is not Stage.RETIRED]
-    pairs, skipped = matched(states, devices)
+    pairs, skipped = matched(_present(context), devices)
     items = _items(api, [device.id for _, device in pairs]) if wanted.inventory else {}
     marks = _missing_marks(context, api, pairs) if wanted.journal else {}
     exports = []
@@ -144,6 +142,12 @@ def _plan(context: SiteContext, api: NetboxApi) -> _Plan:
     return _Plan(tuple(exports), skipped, record)
 
 
+def _present(context: SiteContext) -> list[NodeState]:
+    """Return the nodes of the sheet that are not retired."""
+    names = {node.name for node in context.site.nodes}
+    return [state for state in context.journal.states() if state.name in names and state.stage is not Stage.RETIRED]
+
+
 def matched(
     states: Iterable[NodeState], devices: Sequence[Device]
 ) -> tuple[list[tuple[NodeState, Device]], dict[str, str]]:
@@ -151,23 +155,30 @@ def matched(
 
     The mapping has the nodes without a device, with the reason.
     """
-    times = Counter(device.serial.casefold() for device in devices)
-    by_serial = {device.serial.casefold(): device for device in devices if device.serial}
+    serials = [device.serial.casefold() for device in devices]
+    times, by_serial = Counter(serials), dict(zip(serials, devices, strict=True))
     by_name = {device.name.lower(): device for device in devices}
     pairs: list[tuple[NodeState, Device]] = []
     skipped: dict[str, str] = {}
     for state in sorted(states, key=lambda one: one.name):
         serial = (state.serial or state.expected_serial or "").casefold()
-        device = by_serial.get(serial) or by_name.get(state.name)
+        device = (by_serial.get(serial) if serial else None) or by_name.get(state.name)
         if device is None:
             skipped[state.name] = "NetBox has no device with its serial or name"
-        elif serial and times[serial] > 1:
-            skipped[state.name] = f"NetBox has {times[serial]} devices with its serial"
-        elif serial and device.serial and device.serial.casefold() != serial:
-            skipped[state.name] = f"NetBox has the serial {device.serial} for it, which is another machine"
+        elif reason := _mismatch(serial, device, times[serial]):
+            skipped[state.name] = reason
         else:
             pairs.append((state, device))
     return pairs, skipped
+
+
+def _mismatch(serial: str, device: Device, devices: int) -> str:
+    """Return why the device is not surely the node; nothing where it is. `devices`: how many have the node's serial."""
+    if serial and devices > 1:
+        return f"NetBox has {devices} devices with its serial"
+    if serial and device.serial and device.serial.casefold() != serial:
+        return f"NetBox has the serial {device.serial} for it, which is another machine"
+    return ""
 
 
 def _items(api: NetboxApi, devices: Sequence[int]) -> Mapping[int, Sequence[Item]]:

@@ -154,18 +154,18 @@ def parts_of(inventory: Inventory | None) -> list[_Part]:
     """Return the GPUs, adapters and drives with a serial, by names that NetBox can hold; each serial once."""
     if inventory is None:
         return []
-    kinds: tuple[tuple[str, Sequence[Gpu | Hca | Drive]], ...] = (
-        ("GPU", inventory.gpus or ()),
-        ("NIC", (*(inventory.hcas or ()), *(inventory.ethernet_adapters or ()))),
-        ("Drive", inventory.drives or ()),
-    )
     found: dict[str, _Part] = {}
     names: set[str] = set()
-    for kind, parts in kinds:
-        for part in parts:
-            name = visible_line(f"{kind} {part.slot}", MAX_NAME)
-            serial = visible_line(part.serial or "", MAX_SERIAL + 1)
-            if serial and len(serial) <= MAX_SERIAL and serial.casefold() not in found and name not in names:
-                names.add(name)
-                found[serial.casefold()] = _Part(name, visible_line(part.model), serial)
+    for kind, part in _kinds(inventory):
+        name = visible_line(f"{kind} {part.slot}", MAX_NAME)
+        serial = visible_line(part.serial or "", MAX_SERIAL + 1)
+        if serial and len(serial) <= MAX_SERIAL and serial.casefold() not in found and name not in names:
+            names.add(name)
+            found[serial.casefold()] = _Part(name, visible_line(part.model), serial)
     return list(found.values())
+
+
+def _kinds(inventory: Inventory) -> Iterator[tuple[str, Gpu | Hca | Drive]]:
+    yield from (("GPU", part) for part in inventory.gpus or ())
+    yield from (("NIC", part) for part in (*(inventory.hcas or ()), *(inventory.ethernet_adapters or ())))
+    yield from (("Drive", part) for part in inventory.drives or ())

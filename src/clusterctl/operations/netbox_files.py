@@ -138,18 +138,17 @@ def _address_draft(site: Site, reading: SiteReading, names: Mapping[int, str], w
     known: list[InterfaceAddress] = []
     unknown: list[InterfaceAddress] = []
     for one in address_plan(names, reading.ports):
-        rule = rules.of(one.node)
-        links = {link.name for link in rule or ()}
-        (known if one.interface in links else unknown).append(one)
+        is_known = any(link.name == one.interface for link in rules.of(one.node) or ())
+        (known if is_known else unknown).append(one)
     if unknown:
         ports = ", ".join(sorted({one.interface for one in unknown}, key=natural_key)[:5])
         warnings.append(
             f"{len(unknown)} addresses of interfaces that network.rules does not name are left out: {ports}"
         )
     rows = sorted(known, key=lambda one: (natural_key(one.node), natural_key(one.interface)))
-    text = csv_text([COLUMNS, *((row.node, row.interface, row.address, row.mac or "") for row in rows)])
     if rows:
-        yield _Draft(name, text, [_address_line(row) for row in rows], _address_lines)
+        text = csv_text([COLUMNS, *((row.node, row.interface, row.address, row.mac or "") for row in rows)])
+        yield _Draft(name, text, list(map(_address_line, rows)), _address_lines)
 
 
 def _address_line(row: InterfaceAddress) -> str:

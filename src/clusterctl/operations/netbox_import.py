@@ -225,15 +225,12 @@ def _sku_warnings(site: Site, reading: SiteReading, choice: NodeChoice) -> Itera
 
 def preview(plan: ImportPlan) -> ImportPreview:
     """Return the difference per node and field, per plan and cable, and what is left out."""
-    written = [change for change in plan.sheet.changes if change.state is not CellState.KEPT]
+    written = _written(plan)
     files = tuple(file.change for file in plan.files)
-    nodes = len({change.node for change in written})
     changed = [change for change in files if change.differs and not change.refused]
-    parts = [f"{nodes} nodes in {plan.sheet.file.name}"] if nodes else []
-    parts += [change.name for change in changed]
     return ImportPreview(
         operation=OPERATION,
-        question=f"Write {' and '.join(parts)}?" if parts else "Nothing differs. Go on?",
+        question=_question(plan.sheet.file.name, written, changed),
         effects=(*_sheet_effects(written), *(effect for change in changed for effect in _file_effects(change))),
         skipped=_skipped(plan),
         warnings=(*plan.warnings, *(_sentence(item) for item in plan.conflicts if not item.left_out)),
@@ -243,6 +240,17 @@ def preview(plan: ImportPlan) -> ImportPreview:
         conflicts=plan.conflicts,
         only_in_sheet=plan.sheet.absent,
     )
+
+
+def _written(plan: ImportPlan) -> list[CellChange]:
+    return [change for change in plan.sheet.changes if change.state is not CellState.KEPT]
+
+
+def _question(sheet: str, written: Sequence[CellChange], changed: Sequence[FileChange]) -> str:
+    nodes = len({change.node for change in written})
+    parts = [f"{nodes} nodes in {sheet}"] if nodes else []
+    parts += [change.name for change in changed]
+    return f"Write {' and '.join(parts)}?" if parts else "Nothing differs. Go on?"
 
 
 def _sentence(conflict: NamedConflict) -> str:

@@ -89,15 +89,20 @@ def _wiring(context: SiteContext, nodes: Sequence[NodeSummary], *, all_nodes: bo
     Before a node's discovery its SKU is unknown, unless the site has one SKU only. RoCE nodes have no InfiniBand cable:
     the Ethernet plan has those of their adapters, among others.
     """
+    gaps = _all_gaps(context)
+    if all_nodes:
+        return gaps
+    chosen = {node.name for node in nodes}
+    return tuple(gap for gap in gaps if chosen & set(gap.hosts))
+
+
+def _all_gaps(context: SiteContext) -> tuple[WiringGap, ...]:
     sku_of = _skus(context)
     roce = {name for name, sku in sku_of.items() if sku is not None and sku.hca_link_layer == "Ethernet"}
     gaps = _ethernet_gaps(context, roce)
     if fleet := {name: sku.hca_count if sku else None for name, sku in sku_of.items() if name not in roce}:
         gaps += wiring_gaps(wiring_plan(context.site), fleet)
-    if all_nodes:
-        return tuple(gaps)
-    chosen = {node.name for node in nodes}
-    return tuple(gap for gap in gaps if chosen & set(gap.hosts))
+    return gaps
 
 
 def _skus(context: SiteContext) -> dict[str, Sku | None]:

@@ -33,6 +33,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import expiry_of
+from clusterctl.operations.maintenance_status import unfinished_notes
 from clusterctl.operations.node_case import SHOWN, Case, case
 from clusterctl.operations.rma import known_rmas
 from clusterctl.operations.trust import notices
@@ -58,6 +59,7 @@ class ReportOverview:
     expiry     age that a gold node's burn-in may reach; None where the site names none
     links      the last judgement of the fabric's links, and when; None where there is none
     rmas       open returns of parts to their vendors
+    plans      rolling changes that are half done, one line each
     """
 
     site: str
@@ -69,6 +71,7 @@ class ReportOverview:
     expiry: timedelta | None = None
     links: tuple[datetime, FabricLinksJudged] | None = None
     rmas: tuple[Rma, ...] = ()
+    plans: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +245,7 @@ def _overview(context: SiteContext) -> ReportOverview:
         expiry=expiry_of(context.site),
         links=_last_judgement(context),
         rmas=tuple(one for one in known_rmas(context) if one.open),
+        plans=tuple(unfinished_notes(context)),
     )
 
 

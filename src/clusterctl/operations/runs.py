@@ -2,6 +2,8 @@
 
 The order of the run's events decides what it is: only the first `run.begun` counts, `run.abandoned` only before it, and
 `run.ended` only after it. Whether its process lives is looked up: number, start time and boot id are its identity.
+A run of a pool is begun under a claim on it, perhaps several times: the last `run.begun` counts, and it runs as long as
+that claim does.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from clusterctl.edges.journal.claims import Owner
 from clusterctl.edges.run_log import last_lines, log_file
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
+from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.node import NodeHeld, NodeQuarantined, StageAdvanced, StepStarted
 from clusterctl.fleet.payloads.runs import (
     ProcessIdentity,
@@ -25,6 +28,7 @@ from clusterctl.fleet.payloads.runs import (
     RunBegun,
     RunCancelOrdered,
     RunEnded,
+    RunHandedBack,
     RunOrdered,
 )
 from clusterctl.operations.context import SiteContext
@@ -57,6 +61,9 @@ class RunRecord:
     process       None before it begins
     text          the error, or why it stopped
     cancelled_by  the user who asked it to stop
+    pool          whose workers carry it out, by `priority`; empty for a process of its own
+    needs         what a worker must reach: addresses and networks of its nodes
+    worker        that began it last, for the time number `begins`
     """
 
     name: str
@@ -74,6 +81,11 @@ class RunRecord:
     exit_code: int | None = None
     text: str = ""
     cancelled_by: str = ""
+    pool: str = ""
+    priority: int = 0
+    needs: tuple[str, ...] = ()
+    worker: str = ""
+    begins: int = 0
 
     @property
     def active(self) -> bool:
@@ -105,8 +117,37 @@ class _Story:
     begun: Event | None = None
     closed: Event | None = None
     cancelled: Event | None = None
+    begins: int = 0
+
+    @property
+    def queued(self) -> bool:
+        return (
+            self.ordered is not None
+            and isinstance(self.ordered.payload, RunOrdered)
+            and self.ordered.payload.pool != ""
+        )
 
     def add(self, event: Event) -> None:
+        if self.queued:
+            self._add_queued(event)
+        else:
+            self._add(event)
+
+    def _add_queued(self, event: Event) -> None:
+        """Add an event of a pool's run: each was written under the claim on it, but for a request to stop."""
+        match event.payload:
+            case RunBegun() if self.closed is None:
+                self.begun, self.begins = event, self.begins + 1
+            case RunEnded() if self.closed is None:
+                self.closed = event
+            case RunHandedBack():
+                self.begins -= 1
+            case RunCancelOrdered():
+                self.cancelled = event
+            case _:
+                pass
+
+    def _add(self, event: Event) -> None:
         match event.payload:
             case RunOrdered() if self.ordered is None:
                 self.ordered = event
@@ -168,8 +209,29 @@ def _record(context: SiteContext, run: str) -> RunRecord | None:
         approved=order.approved,
         earlier=order.earlier,
         cancelled_by=story.cancelled.actor if story.cancelled else "",
+        pool=order.pool,
+        priority=order.priority,
+        needs=order.needs,
     )
-    return _closed(_begun(record, story), story)
+    return _closed(_taken(context, record, story) if order.pool else _begun(record, story), story)
+
+
+def claim_on(run: str) -> NodeId:
+    """Return the subject of the claim on a run of a pool."""
+    return NodeId(f"run {run}")
+
+
+def _taken(context: SiteContext, record: RunRecord, story: _Story) -> RunRecord:
+    """Return a pool's run as its claim has it."""
+    live = any(
+        one.live and one.subject == claim_on(record.name) for one in context.journal.owners(claim_on(record.name))
+    )
+    record = replace(record, state=RunState.WAITING, begins=story.begins)
+    if story.begun is None or not isinstance(story.begun.payload, RunBegun):
+        return record
+    begun = story.begun.payload
+    state = RunState.RUNNING if live else RunState.WAITING
+    return replace(record, state=state, process=begun.process, began=story.begun.at, worker=begun.worker)
 
 
 def _begun(record: RunRecord, story: _Story) -> RunRecord:
@@ -252,7 +314,8 @@ def _active(context: SiteContext, request: CancelRequest) -> RunRecord:
 
 
 def _preview(record: RunRecord) -> Preview:
-    text = "is asked to stop; what is done is kept" if record.process else "does not begin"
+    begun = record.state is RunState.RUNNING if record.pool else record.process is not None
+    text = "is asked to stop; what is done is kept" if begun else "does not begin"
     effect = Effect(node="", text=f"{record.name} ({record.command}, by {record.actor}) {text}")
     return Preview(operation=NAME, question="Cancel this run?", effects=(effect,))
 
@@ -261,6 +324,8 @@ def run(context: SiteContext, request: CancelRequest, control: Control) -> Resul
     """Ask the run's own process to stop; a run that has not begun never begins."""
     record = _active(context, request)
     control.require(_preview(record))
+    if record.pool:
+        return _cancel_queued(context, record)
     if record.process is None:
         record = abandon(context, record, "it was cancelled before it began", CancelledError.exit_code)
         if record.process is None:
@@ -268,6 +333,23 @@ def run(context: SiteContext, request: CancelRequest, control: Control) -> Resul
     context.journal.append([NewEvent(Stream.RUN, record.name, RunCancelOrdered())])
     asked = processes.interrupt(owner(record.process or this_process()))
     return _result(record, "it was asked to stop" if asked else "it has ended meanwhile")
+
+
+def _cancel_queued(context: SiteContext, record: RunRecord) -> Result:
+    """Close a run that no worker has; ask the worker that has it."""
+    subject = claim_on(record.name)
+    order = NewEvent(Stream.RUN, record.name, RunCancelOrdered())
+    claim = context.journal.claim([subject], context.run).granted.get(subject)
+    if claim is None:
+        context.journal.append([order])
+        return _result(record, "its worker was asked to stop it")
+    try:
+        text = "it was cancelled while it waited for a worker"
+        ended = RunEnded(exit_code=CancelledError.exit_code, text=text)
+        context.journal.append([order, NewEvent(Stream.RUN, record.name, ended)], claim=claim)
+    finally:
+        context.journal.release([claim])
+    return _result(record, "it does not begin" if record.process is None else "no worker goes on with it")
 
 
 def abandon(context: SiteContext, record: RunRecord, reason: str, exit_code: int) -> RunRecord:

@@ -24,7 +24,7 @@ from clusterctl.fleet.fabric.switch_tree import SwitchGroup, restricted
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.natural_order import natural_key
-from clusterctl.fleet.node import Stage
+from clusterctl.fleet.node import Inventory, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.slurm_conf import ClusterFacts, ComputeNode, feature_name, gpu_type, slurm_files
 from clusterctl.operations.context import SiteContext
@@ -226,9 +226,7 @@ def _gold_feature(site: Site) -> str:
 
 def _compute_node(state: NodeState, sku: Sku, hardware: SlurmHardware) -> ComputeNode | None:
     """Return the node; None where its cores are not known."""
-    reported = [cpu.cores for cpu in (state.inventory.cpus or () if state.inventory else ())]
-    known = {cores for cores in reported if cores}
-    cores = hardware.cores_per_socket or (next(iter(known)) if len(known) == 1 and all(reported) else None)
+    cores = hardware.cores_per_socket or _reported_cores(state.inventory)
     if cores is None:
         return None
     installed = state.inventory.memory_gib if state.inventory else None
@@ -245,6 +243,12 @@ def _compute_node(state: NodeState, sku: Sku, hardware: SlurmHardware) -> Comput
         gpu_type=gpu_type(sku.gpu_model) if sku.gpu_count else "",
         features=(feature_name(sku.name), *rack),
     )
+
+
+def _reported_cores(inventory: Inventory | None) -> int | None:
+    """Return the cores of each CPU; None unless the BMC reports all CPUs, and the same number of each."""
+    reported = {cpu.cores for cpu in (inventory.cpus or ())} if inventory else set()
+    return reported.pop() or None if len(reported) == 1 else None
 
 
 def _facts(site: Site, settings: SlurmClusterSettings, nodes: Iterable[ComputeNode]) -> ClusterFacts:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         InstallTarget,
         Milestone,
     )
-    from clusterctl.ports.journal import LEASE_S, Claim, Claims, Journal
+    from clusterctl.ports.journal import LEASE_S, Claim, ClaimOwner, Claims, Journal
     from clusterctl.ports.pool import Pool
     from clusterctl.ports.settings import BmcSettings, Images
 
@@ -49,6 +49,7 @@ __all__ = [
     "BmcSettings",
     "Bmcs",
     "Claim",
+    "ClaimOwner",
     "Claims",
     "Clock",
     "CounterReader",
@@ -93,7 +94,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.ports.install": (
         "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
     ),
-    "clusterctl.ports.journal": "LEASE_S Claim Claims Journal",
+    "clusterctl.ports.journal": "LEASE_S Claim ClaimOwner Claims Journal",
     "clusterctl.ports.pool": "Pool",
     "clusterctl.ports.settings": "BmcSettings Images",
 }

@@ -34,6 +34,19 @@ class Claims:
     refused: Mapping[NodeId, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimOwner:
+    """The owner of one claim. `live`: it has not expired, and its process is not certainly dead."""
+
+    subject: str
+    run: str
+    host: str
+    pid: int
+    since: datetime
+    expires: datetime
+    live: bool
+
+
 @dataclass(frozen=True, slots=True)
 class JournalHealth:
     """Size of the database in bytes, its last event (0 and None before the first), and the nodes with a live claim."""
@@ -87,6 +100,14 @@ class Journal(Protocol):
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
+        ...
+
+    def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
+        """Yield all events of these kinds, of whatever stream, after the one of number `seq`, oldest first."""
+        ...
+
+    def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
+        """Return the owners of claims on subjects that begin with `prefix`, by subject; reads only."""
         ...
 
     def health(self) -> JournalHealth:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from clusterctl.cabling.health.counters import growth, throughput_gbps
 from clusterctl.cabling.health.findings import fabric_labels, port_rates
+from clusterctl.cabling.health.full_counters import still_bad
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.cabling.health.symptoms import HealthKind, Window
 from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
@@ -17,6 +18,7 @@ from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Location
+from clusterctl.fleet.payloads.hardware import BadLinks
 from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 from tests.formats.infiniband.printers import two_switches
 
@@ -291,3 +293,20 @@ def test_grouped_by_rack():
     findings = judge(reading(added), plan=plan).findings
     assert [finding.rack for finding in findings] == ["A01", "B02", ""]
     assert findings[0].action.startswith("rack A01 U9 node002 mlx5_0: ")
+
+
+def test_a_full_counter_keeps_a_bad_link_bad():
+    """A counter at its maximum proves nothing by itself; of a link that was bad before, it is no all-clear."""
+    full = reading({LEAF: {"SymbolErrorCounter": 0xFFFF - 7}})
+    window, places = Window(full, full, 720, LIMITS), fabric_labels(FABRIC)
+    ends = tuple(map(places.plain, (LEAF, HOST)))
+    other = tuple(map(places.plain, ENDS[2:4]))
+
+    def again(kind: str, verdict: str, ends: tuple[str, ...]) -> Health:
+        before = [BadLinks(kind=kind, verdict=verdict, cause="", action="", ends=ends)]
+        further = still_bad(before, window, FABRIC.links, places)
+        return judge_health(FABRIC, window, places, under_load=further)
+
+    assert kinds(again("bit_errors", "fail", ends)) == [(HealthKind.BIT_ERRORS, Verdict.FAIL)]
+    for before in (("bit_errors", "warn", ends), ("overheated", "fail", ends), ("bit_errors", "fail", other)):
+        assert kinds(again(*before)) == [(HealthKind.UNMEASURED, Verdict.INCONCLUSIVE)]

@@ -19,6 +19,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
+from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.replay import SESSIONS, Bmc, Handler, error
 from tests.edges.redfish.trees import Manner, answer
 from tests.faulty import hang
@@ -217,9 +218,10 @@ def discover(bmcs: RedfishBmcs, address: BmcAddress) -> tuple[Finding, ...]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_each_manner(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress], case: dict[str, Any]) -> None:
+def test_each_manner(served: tuple[Bmc, BmcAddress], case: dict[str, Any]) -> None:
     """The verdict is that of a BMC that behaves, or names what is wrong with the BMC and not with the machine."""
     bmc, address = served
+    bmcs = RedfishBmcs(FixedClock(), replace(QUICK, expand=2.0) if case["play"] == "expand_hangs" else QUICK)
     bmc.manner = PLAYS[case["play"]](bmc)
     found = discover(bmcs, address)
     for check, expected in case["expect"].items():

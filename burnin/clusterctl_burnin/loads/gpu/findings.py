@@ -85,15 +85,12 @@ class _Bench:
         if gpu.ended is Ended.OK:
             return None
         others = any(other.ended is Ended.OK for other in self.load.gpus)
-        if gpu.ended is Ended.HUNG:
-            words = f"it got no further than {gpu.phase}"
-        else:
-            words = gpu.error or f"its process ended without a message in {gpu.phase}, exit code {gpu.exit_code}"
+        hung, words = gpu.ended is Ended.HUNG, _how_it_ended(gpu)
         if gpu.exit_code == -_SIGKILL:
             return self._unmeasured(gpu, f"gpu-load: its process was killed from outside in {gpu.phase}", _KILLED)
         if gpu.began and others and not gpu.out_of_memory:
-            cause = f"the GPU {'hung' if gpu.ended is Ended.HUNG else 'failed'} under load: {words}"
-            code = Code.GPU_HUNG if gpu.ended is Ended.HUNG else Code.GPU_LOAD_FAILED
+            cause = f"the GPU {'hung' if hung else 'failed'} under load: {words}"
+            code = Code.GPU_HUNG if hung else Code.GPU_LOAD_FAILED
             remedy = f"look for its Xid in the kernel log; {_DIAGNOSE}"
             return self._bad(gpu, Bad(code, cause, gpu.phase, "done", remedy))
         remedy = NO_TORCH if gpu.phase == "import" else "find what else uses the GPUs, and run the burn-in again"
@@ -149,17 +146,26 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
     if load.trouble:
         remedy = NO_TORCH if load.python_absent else "check the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
-    braked = [gpu.index for gpu in load.gpus if throttled_by_server(gpu.reasons)]
-    powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
+    powerless = _throttled_together(load)
     bench = _Bench(load, expected, disagreement(load.gpus), powerless)
     bad = [_powerless(len(powerless))] if powerless else []
     bad += [finding for gpu in load.gpus if (finding := bench.found(gpu)) is not None]
     bad += missing(NAME, len(load.gpus), expected.sku.gpu_count, "GPUs")
     if bench.odd.unsettled:
         bad.append(_unsettled())
-    yield from bad
-    if not bad:
-        yield _well(load, expected)
+    yield from bad or (_well(load, expected),)
+
+
+def _how_it_ended(gpu: LoadedGpu) -> str:
+    if gpu.ended is Ended.HUNG:
+        return f"it got no further than {gpu.phase}"
+    return gpu.error or f"its process ended without a message in {gpu.phase}, exit code {gpu.exit_code}"
+
+
+def _throttled_together(load: GpuLoad) -> frozenset[int]:
+    """Return the GPUs that their server throttles; none where it is one alone."""
+    throttled = [gpu.index for gpu in load.gpus if throttled_by_server(gpu.reasons)]
+    return frozenset(throttled) if len(throttled) > 1 else frozenset()
 
 
 def _well(load: GpuLoad, expected: Expected) -> Finding:

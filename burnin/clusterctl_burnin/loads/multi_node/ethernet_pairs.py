@@ -7,6 +7,7 @@ speed, so that 100 GbE needs 90 Gb/s and 25 GbE 22.5 Gb/s. New pairs find the sl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.host.ethernet_pair import NOT_INSTALLED, EthernetPair, Iperf, parse_ethernet_pair, received_gbps
@@ -70,25 +71,28 @@ def _measured(
 ) -> tuple[TrialOutcome, float | None, str]:
     """Return how the pair did. Raises `UnmeasuredError` and `ParseError` where nothing shows it."""
     ends = {member.name: _end(member, answers.get(member.name, f"{member.name} was not asked")) for member in members}
-    server, client = (ends[member.name] for member in members)
-    runs = [run for way in client.ways for run in way]
+    server, client = ends.values()
+    runs = list(chain.from_iterable(client.ways))
     if any(run.code == NOT_INSTALLED for run in (*runs, *server.failed)):
         raise UnmeasuredError("iperf3 is not installed on both nodes", remedy=_INSTALL)
     bad = next((run for run in runs if run.failed), None)
     if bad is not None:
         return _failed(bad)
-    rates = [sum(received_gbps(run.output) for run in way) for way in client.ways]
-    if len(rates) != 2:
-        raise UnmeasuredError(f"{members[1].name} measured {len(rates)} of 2 ways")
-    speeds = [end.speed for end in (server, client)]
-    if None in speeds:
-        unknown = [member.name for member, speed in zip(members, speeds, strict=True) if speed is None]
-        raise UnmeasuredError(f"the kernel reports no link speed of {' and '.join(unknown)}", remedy=_NO_SPEED)
-    link = min(speed for speed in speeds if speed is not None) / _MBIT_S_IN_GBIT_S
-    share = 100 * min(rates) / link
-    there, back = (f"{rate:.2f} Gb/s" for rate in rates)
-    detail = f"{there} to {members[0].name} and {back} back, on a link of {link:g} Gb/s"
+    if len(client.ways) != 2:
+        raise UnmeasuredError(f"{members[1].name} measured {len(client.ways)} of 2 ways")
+    there, back = (sum(received_gbps(run.output) for run in way) for way in client.ways)
+    link = _link_gbps({name: end.speed for name, end in ends.items()})
+    share = 100 * min(there, back) / link
+    detail = f"{there:.2f} Gb/s to {members[0].name} and {back:.2f} Gb/s back, on a link of {link:g} Gb/s"
     return TrialOutcome.PASSED if share >= limits[ETHERNET_PAIR_MIN].value else TrialOutcome.SLOW, share, detail
+
+
+def _link_gbps(speeds: Mapping[str, float | None]) -> float:
+    """Return the speed of the slower end; raise `UnmeasuredError` where the kernel of a node reports none."""
+    unknown = [name for name, speed in speeds.items() if speed is None]
+    if unknown:
+        raise UnmeasuredError(f"the kernel reports no link speed of {' and '.join(unknown)}", remedy=_NO_SPEED)
+    return min(speed for speed in speeds.values() if speed is not None) / _MBIT_S_IN_GBIT_S
 
 
 def _end(member: Participant, answer: Answer) -> EthernetPair:

@@ -43,14 +43,10 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     own = {name.removeprefix(_name("")): result for name, result in readings.probes.items() if _name("") in name}
     as_alone, lenient = replace(readings, probes=own), replace(expected, limits=_without_rates(expected.limits))
     found = {load.name: Check(load.name, (), load.judge).findings(as_alone, lenient) for load in _ALL}
-    bad = [
-        _renamed(finding, load, readings)
-        for load, findings in found.items()
-        for finding in findings
-        if finding.verdict not in _NO_PROBLEM
-    ]
+    named = ((load, finding) for load, findings in found.items() for finding in findings)
+    bad = [_renamed(finding, load, readings) for load, finding in named if finding.verdict not in _NO_PROBLEM]
     yield from bad
-    if all(finding.verdict is Verdict.WARN for finding in bad):
+    if {finding.verdict for finding in bad} <= {Verdict.WARN}:
         ran = [name for name, (first, *_) in found.items() if first.verdict is not Verdict.NOT_APPLICABLE]
         yield passed(NAME, f"{', '.join(ran)} ran at the same time without a fault")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict, not_applicable
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
@@ -56,19 +56,20 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
     if outcome is TrialOutcome.UNMEASURED:
         raise UnmeasuredError(detail, remedy="read the raw output in the evidence")
-    causes = {
-        TrialOutcome.PASSED: "the GPUs' all-reduce over NVLink is fast enough",
-        TrialOutcome.SLOW: "the GPUs' all-reduce over NVLink is slow",
-    }
+    quantity = None if value is None else limit.quantity(value)
+    if outcome is TrialOutcome.PASSED:
+        cause = "the GPUs' all-reduce over NVLink is fast enough"
+        yield passed(NAME, cause, measured=quantity, expected=limit.at_least)
+        return
     yield Finding(
         check=NAME,
-        verdict=Verdict.PASS if outcome is TrialOutcome.PASSED else Verdict.FAIL,
-        code=Code.PASSED if outcome is TrialOutcome.PASSED else Code.LOAD_SLOW,
-        cause=causes.get(outcome, detail),
-        measured=None if value is None else limit.quantity(value),
+        verdict=Verdict.FAIL,
+        code=Code.LOAD_SLOW,
+        cause="the GPUs' all-reduce over NVLink is slow" if outcome is TrialOutcome.SLOW else detail,
+        measured=quantity,
         expected=limit.at_least,
-        remedy="" if outcome is TrialOutcome.PASSED else _LOOK,
-        deterministic=outcome is TrialOutcome.PASSED,
+        remedy=_LOOK,
+        deterministic=False,
     )
 
 

@@ -267,6 +267,9 @@ class Gpus:
             self.error = self.error or (f"nvidia-smi: {line.strip()[:200]}" if line.strip() else "")
             return
         self.rows, self.last = self.rows + 1, second
+        self.measured(cells, second)
+
+    def measured(self, cells: List[str], second: float) -> None:
         gpu, mask = cells[0], cells[-1].lower()
         busy = not number(mask) & IDLE
         for name, at in GPU_GAUGES.items():

@@ -62,16 +62,22 @@ def start_role(chosen: argparse.Namespace, role: str, local: int) -> subprocess.
     return start(argv, environment=environment(chosen))
 
 
+def first_failure(bad: dict[str, int]) -> int:
+    """Return the exit code of the first to fail, 0 where none has; print which signal ended it, if one did."""
+    for name, code in bad.items():
+        if code < 0:
+            print(f"# {name} was ended by signal {-code}", flush=True)
+        return code
+    return 0
+
+
 def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
     """Wait for all; return the exit code of the first to fail (the watcher before ranks), or `NO_END`."""
     until, first = time.monotonic() + limit, 0
     while True:
         codes = {name: child.poll() for name, child in children.items()}
         bad = {name: code for name, code in codes.items() if code}
-        for name, code in bad.items():
-            if not first and code < 0:
-                print(f"# {name} was ended by signal {-code}", flush=True)
-            first = first or code
+        first = first or first_failure(bad)
         if bad.get("The watcher") or None not in codes.values():
             break
         if bad:
@@ -81,7 +87,8 @@ def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
             break
         time.sleep(0.05)
     end(children.values(), REAP)
-    return children["The watcher"].poll() or first if "The watcher" in children else first
+    watcher = children.get("The watcher")
+    return (watcher.poll() if watcher else None) or first
 
 
 def main(argv: Sequence[str]) -> int:

@@ -92,9 +92,7 @@ class Coverage:
         found = judge_burn(coverage_from_counters(reading.before.fabric, window), self._limits)
         loaded = {_link(one.load): one for one in found.directions if one.verdict is not Verdict.INCONCLUSIVE}
         for link, one in loaded.items():
-            known = self._best.get(link)
-            if known is None or (one.load.share or 0.0) > (known.load.share or 0.0):
-                self._best[link] = one
+            self._best[link] = max(self._best.get(link, one), one, key=_share)
         self._by_cycle[reading.cycle] |= loaded.keys()
         self._first = self._first or reading.before
         self._last = reading.after
@@ -176,3 +174,7 @@ def _slow(directions: Sequence[LoadVerdict], labels: FabricLabels) -> Mapping[fr
             what = f"from {labels.plain(one.load.source)} it carried {one.why}"
             found[frozenset((one.load.source, one.load.target))].append(Symptom(HealthKind.SLOW, one.verdict, what))
     return {ends: tuple(symptoms) for ends, symptoms in found.items()}
+
+
+def _share(direction: LoadVerdict) -> float:
+    return direction.load.share or 0.0

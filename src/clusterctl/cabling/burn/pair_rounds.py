@@ -39,13 +39,7 @@ def rounds_by_distance(hosts: Sequence[HostPosition], rounds: int = DEFAULT_ROUN
     """Return at most `rounds` rounds, the distances in turn. A distance that the fabric does not have, or that has no
     pairs left, leaves its turn to the others. No pair comes twice.
     """
-    pods = list(_split(hosts, lambda host: host.pod).values())
-    leaves = [list(_split(pod, lambda host: host.leaf).values()) for pod in pods]
-    turns = [
-        (Distance.LEAF, _side_by_side([_within([h.name for h in leaf]) for pod in leaves for leaf in pod])),
-        (Distance.POD, _side_by_side([_between([[h.name for h in leaf] for leaf in pod]) for pod in leaves])),
-        (Distance.CORE, _between([[h.name for h in pod] for pod in pods])),
-    ]
+    turns = _sources(hosts)
     found: list[PairRound] = []
     while turns and len(found) < rounds:
         distance, source = turns.pop(0)
@@ -54,6 +48,17 @@ def rounds_by_distance(hosts: Sequence[HostPosition], rounds: int = DEFAULT_ROUN
             found.append(PairRound(distance, pairs))
             turns.append((distance, source))
     return tuple(found)
+
+
+def _sources(hosts: Sequence[HostPosition]) -> list[tuple[Distance, Iterator[tuple[tuple[str, str], ...]]]]:
+    """Return for each distance the rounds of pairs that it has."""
+    pods = list(_split(hosts, lambda host: host.pod).values())
+    leaves = [list(_split(pod, lambda host: host.leaf).values()) for pod in pods]
+    return [
+        (Distance.LEAF, _side_by_side([_within([h.name for h in leaf]) for pod in leaves for leaf in pod])),
+        (Distance.POD, _side_by_side([_between([[h.name for h in leaf] for leaf in pod]) for pod in leaves])),
+        (Distance.CORE, _between([[h.name for h in pod] for pod in pods])),
+    ]
 
 
 def every_pair(hosts: Sequence[HostPosition]) -> tuple[PairRound, ...]:

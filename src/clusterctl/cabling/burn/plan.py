@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import median_high
@@ -151,8 +151,7 @@ def plan_burn(
     if len(places.hosts) < 2:
         message = f"{len(places.hosts)} hosts have a route: a burn needs two"
         raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
-    done = frozenset(number for number, link in enumerate(routes.links) if link in scope.done)
-    suspects = frozenset(number for number, link in enumerate(routes.links) if link in scope.suspects)
+    done, suspects = _numbers(routes, scope.done), _numbers(routes, scope.suspects)
     stages = choose_stages(routes, places, done)
     if suspects:
         stages = replace(stages, stages=(separating_stage(routes, places, suspects),))
@@ -190,3 +189,7 @@ def _unreached(routes: Routes, numbers: frozenset[int]) -> Iterator[Unreached]:
         else:
             reason = "no route between two hosts uses it"
         yield Unreached(routes.label(number), reason)
+
+
+def _numbers(routes: Routes, links: Container[DirectedLink]) -> frozenset[int]:
+    return frozenset(number for number, link in enumerate(routes.links) if link in links)

@@ -106,6 +106,7 @@ def lay_routes(fabric: Fabric, tables: ForwardingTables) -> Routes:
     names = name_ports(fabric, WiringPlan((), frozenset()), {}).ports
     lids = _lids_of_ports(fabric, tables)
     ports = dict(_adapter_ports(fabric))
+    addressed = [port for port in ports if port in lids]
     return Routes(
         links=links,
         tails=tuple(number.get(link.source.guid, NOWHERE) for link in links),
@@ -115,9 +116,8 @@ def lay_routes(fabric: Fabric, tables: ForwardingTables) -> Routes:
         exits=tuple(tuple(leaving.get(PortId(guid, n), NOWHERE) for n in range(NO_ROUTE + 1)) for guid in switches),
         entries=_arriving(heads, len(switches)),
         endpoints=tuple(
-            Endpoint(port, names[port], lids[port], number[far.guid], leaving[port], leaving[far])
-            for port, far in ports.items()
-            if port in lids
+            Endpoint(port, names[port], lids[port], number[ports[port].guid], leaving[port], leaving[ports[port]])
+            for port in addressed
         ),
         unaddressed=tuple(port for port in ports if port not in lids),
         names=names,
@@ -181,9 +181,7 @@ Reachable = Mapping[int, Sequence[Endpoint]]
 
 def reachable_links(routes: Routes) -> Reachable:
     """Return every link on the way from any host to any other. A link that leaves a host has one target for all."""
-    hosts: dict[int, set[str]] = defaultdict(set)
-    for end in routes.endpoints:
-        hosts[end.leaf].add(end.host)
+    hosts = _hosts_by_leaf(routes)
     crossed: dict[int, list[Endpoint]] = defaultdict(list)
     reached: dict[int, dict[str, Endpoint]] = defaultdict(dict)
     for target in routes.endpoints:
@@ -197,6 +195,13 @@ def reachable_links(routes: Routes) -> Reachable:
     for sender in routes.endpoints:
         crossed[sender.out] += [end for host, end in reached[sender.leaf].items() if host != sender.host][:1]
     return {link: targets for link, targets in crossed.items() if targets}
+
+
+def _hosts_by_leaf(routes: Routes) -> dict[int, set[str]]:
+    hosts: dict[int, set[str]] = defaultdict(set)
+    for end in routes.endpoints:
+        hosts[end.leaf].add(end.host)
+    return hosts
 
 
 def _toward(routes: Routes, target: Endpoint, leaves: Iterable[int]) -> tuple[list[int], list[int]]:

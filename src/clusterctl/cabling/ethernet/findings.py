@@ -6,7 +6,7 @@ answer of the BMC proves the cable, but not the port, so no finding claims it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification, Unmeasured, is_bmc
@@ -43,6 +43,10 @@ def _findings(
     if not cables:
         cause = "the Ethernet plan has no cable of this node's NICs: nothing was proven"
         return [_inconclusive(Code.NOT_PLANNED, cause, f"add the cables of {node} to the Ethernet plan")]
+    return _judged(cables, verification, node)
+
+
+def _judged(cables: Sequence[PlannedCable], verification: EthernetVerification, node: str) -> list[Finding]:
     right = sum(cable.ends in verification.proven for cable in cables)
     wrong = [_wrong(node, found, right, len(cables)) for found in verification.explanations if node in found.nodes]
     unclear = [_unmeasured(node, item) for item in verification.unmeasured if item.cable in cables]

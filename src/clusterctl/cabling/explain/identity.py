@@ -174,8 +174,17 @@ def _accepted(
     if evicted is not None and evicted not in new:
         if evicted not in votes or votes[evicted].exact[wishes[last]] >= votes[last].exact[wishes[last]]:
             return {}
-        freed = devices.called[chain[0]]
-        new[evicted] = freed if freed in devices.known and freed not in wishes.values() else f"{evicted} (another)"
+        new[evicted] = _freed(devices.called[chain[0]], wishes, devices) or f"{evicted} (another)"
     nameless = any(devices.called[device] not in devices.known for device in chain)
     gain = devices.right(new) - devices.right({device: devices.called[device] for device in new})
-    return new if gain > len(new) or (nameless and evicted is None and gain >= 0) else {}
+    return new if _is_worth(gain, len(new), free=nameless and evicted is None) else {}
+
+
+def _freed(name: str, wishes: Mapping[str, str], devices: _Devices) -> str:
+    """Return the name that the chain gives up, if it is known and no device is to have it; else nothing."""
+    return name if name in devices.known and name not in wishes.values() else ""
+
+
+def _is_worth(gain: int, cost: int, *, free: bool) -> bool:
+    """Return whether new names gain more cables than devices change their name, or cost nothing."""
+    return gain > cost or (free and gain >= 0)

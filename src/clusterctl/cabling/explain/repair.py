@@ -132,14 +132,20 @@ def _exchanged(cluster: list[_Pair]) -> list[_Pair]:
         targets = Counter(pair[1 - side[pair]] for pair in cluster)
         for target, _ in sorted(targets.items(), key=lambda item: (-item[1], sorted(item[0]))):
             members = [pair for pair in cluster if pair[1 - side[pair]] == target]
-            after = visits.copy()
-            for pair in members:
-                after.subtract(pair[side[pair]])
-                after.update(target)
-            if len(+after) < len(+visits):
-                visits, changed = +after, True
+            after = _visits_after(visits, [(pair[side[pair]], target) for pair in members])
+            if len(after) < len(+visits):
+                visits, changed = after, True
                 side |= {pair: 1 - side[pair] for pair in members}
     return [pair for pair in cluster if side[pair]]
+
+
+def _visits_after(visits: Counter[str], changes: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Counter[str]:
+    """Return how often each device is visited once other devices stand in for some; without those not visited."""
+    after = visits.copy()
+    for before, instead in changes:
+        after.subtract(before)
+        after.update(instead)
+    return +after
 
 
 def _ranked(component: Component) -> list[Repair]:
@@ -243,12 +249,13 @@ def _swap_or_moves(moves: tuple[Pair, ...], labels: PlanLabels) -> str:
         return ", ".join(
             f"move the plug in {labels.seen(a)} to {labels.at(b.device)}{labels.port(b)}" for a, b in moves
         )
-    here = (
-        f"swap the cables in {labels.ports_in(ports)}"
-        if swap
-        else _shift(moves) or ", ".join(f"move the plug in {labels.here(a)} to {labels.here(b)}" for a, b in moves)
-    )
+    here = f"swap the cables in {labels.ports_in(ports)}" if swap else _moves_on_one(moves, labels)
     return f"{labels.at(first)}{first}: {here}"
+
+
+def _moves_on_one(moves: tuple[Pair, ...], labels: PlanLabels) -> str:
+    moved = (f"move the plug in {labels.here(a)} to {labels.here(b)}" for a, b in moves)
+    return _shift(moves) or ", ".join(moved)
 
 
 def _shift(moves: tuple[Pair, ...]) -> str:

@@ -48,9 +48,7 @@ def after_repairs(window: Window, readings: Sequence[Telemetry], since: Mapping[
     fresh: dict[PortId, Growth] = {}
     for port, at in since.items():
         if timed and at > timed[0][0]:
-            own = [one for taken, one in timed if taken >= at]
-            pairs = list(pairwise(own)) or [(Telemetry(), Telemetry())]
-            fresh[port] = total(growth(a.counters.get(port), b.counters.get(port)) for a, b in pairs)
+            fresh[port] = _growth(port, [one for taken, one in timed if taken >= at])
     return replace(window, grown={**window.grown, **fresh}) if fresh else window
 
 
@@ -70,3 +68,9 @@ def thinned(readings: Sequence[T], most: int = MOST) -> list[T]:
         return list(readings)
     step = (len(readings) - 1) / (most - 1)
     return [readings[round(number * step)] for number in range(most)]
+
+
+def _growth(port: PortId, readings: Sequence[Telemetry]) -> Growth:
+    """Return what the counters of a port grew by over the readings; with less than two, what is not measured."""
+    pairs = list(pairwise(readings)) or [(Telemetry(), Telemetry())]
+    return total(growth(a.counters.get(port), b.counters.get(port)) for a, b in pairs)

@@ -181,20 +181,31 @@ def _of_kind(
     kind: HealthKind, findings: Sequence[HealthFinding], links: Sequence[Link], traits: _Traits
 ) -> Iterator[HealthGroup]:
     """Yield the groups of one kind: the property with the most members, then that of the members that are left."""
-    items = list((_modules if kind in _HEAT else _whole_links)(kind, findings, links, traits))
+    heat = kind in _HEAT
+    items = list((_modules if heat else _whole_links)(kind, findings, links, traits))
+    order = _BY_PLACE if heat else _BY_PART
     population = Counter(trait for item in items for trait in item.traits)
-    bad = [item for item in items if item.finding is not None]
-    by_trait = Counter(trait for item in bad for trait in item.traits)
-    likely = {trait for trait, count in by_trait.items() if _explains(count, population[trait], len(bad), len(items))}
-    order, left = _BY_PLACE if kind in _HEAT else _BY_PART, bad
+    left = [item for item in items if item.finding is not None]
+    likely = _likely(left, population, len(items))
     while enough := _enough(left, likely):
         best = min(enough, key=lambda trait: (-enough[trait], population[trait], order.index(trait[0]), trait[1]))
         members = [item for item in left if best in item.traits]
-        common = frozenset.intersection(*(item.traits for item in members))
-        also = sorted(f"{shared.value} {value}" for shared, value in (likely & common) - {best})
+        also = _common(members, likely - {best})
         yield _group(kind, best, members, population[best], _Judged(findings, traits, also))
         taken = {item.finding for item in members}
         left = [item for item in left if item.finding not in taken]
+
+
+def _common(members: Sequence[_Item], likely: Collection[Trait]) -> list[str]:
+    """Return the likely properties that all members have, as text."""
+    common = frozenset.intersection(*(item.traits for item in members))
+    return sorted(f"{shared.value} {value}" for shared, value in common.intersection(likely))
+
+
+def _likely(bad: Sequence[_Item], population: Mapping[Trait, int], items: int) -> set[Trait]:
+    """Return the properties that explain more bad members than chance does."""
+    counts = Counter(trait for item in bad for trait in item.traits)
+    return {trait for trait, count in counts.items() if _explains(count, population[trait], len(bad), items)}
 
 
 def _enough(items: Iterable[_Item], likely: Collection[Trait]) -> dict[Trait, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -27,7 +27,7 @@ from clusterctl.cabling.health.symptoms import (
 from clusterctl.cabling.labels import listed, shortened
 from clusterctl.cabling.mass_failure import MassFailure, mass_failure
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
-from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.finding import Verdict, worst
 from clusterctl.fleet.node import Guid
 
@@ -50,15 +50,23 @@ def mixed(
     for guid, version in telemetry.firmware.items():
         known = fabric.devices.get(guid)
         if known is not None and not known.is_aggregation:
-            word = "switches" if known.kind is DeviceKind.SWITCH else "adapters"
-            model = f" (device 0x{known.device_id:x})" if known.device_id else ""
-            classes[word + model].append((device(guid), version))
+            classes[_model(known)].append((device(guid), version))
     for end, transceiver in telemetry.transceivers.items():
         if transceiver.firmware and transceiver.part:
             classes[f"transceivers {transceiver.part}"].append((port(end), transceiver.firmware))
     for model, members in sorted(classes.items()):
         if len({version for _, version in members}) > most:
             yield _judge(model, members)
+
+
+def _modules(window: Window, ports: Iterable[PortId]) -> tuple[tuple[PortId, Transceiver], ...]:
+    """Return the modules that were read, by port."""
+    return tuple((port, part) for port in ports if (part := window.module(port)) is not None)
+
+
+def _model(device: Device) -> str:
+    word = "switches" if device.kind is DeviceKind.SWITCH else "adapters"
+    return f"{word} (device 0x{device.device_id:x})" if device.device_id else word
 
 
 def _judge(model: str, members: Iterable[tuple[str, str]]) -> MixedFirmware:
@@ -133,7 +141,7 @@ def judge_health(
     found += _firmware(fabric, window, places)
     found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
     total, broken = len(cables) + len(lost), bad + len(lost)
-    links = [*cables, *(link for link in (earlier.cables() if lost and earlier else ()) if link not in set(cables))]
+    links = _with_gone(cables, earlier) if lost and earlier else cables
     return Health(
         links=total,
         proven=total - broken - sum(map(len, doubtful.values())),
@@ -184,6 +192,12 @@ def _sorted(symptoms: Iterable[Symptom]) -> list[Symptom]:
     return sorted(symptoms, key=lambda symptom: (-symptom.verdict.rank, _ORDER[symptom.kind]))
 
 
+def _with_gone(cables: Sequence[Link], earlier: Fabric) -> list[Link]:
+    """Return the links, and then those of the earlier reading that are gone."""
+    there = set(cables)
+    return [*cables, *(link for link in earlier.cables() if link not in there)]
+
+
 def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: Window) -> HealthFinding:
     """Return the finding with all symptoms, and with growth of other counters within their limits."""
     first, second = places.ordered(link)
@@ -194,7 +208,7 @@ def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: 
     a, b = places.port(first), places.port(second)
     kind = symptoms[0].kind
     action = ACTIONS[kind].format(other=f"{places.at(second)}{b}")
-    modules = tuple((port, part) for port in (first, second) if (part := window.module(port)) is not None)
+    modules = _modules(window, (first, second))
     return HealthFinding(
         kind=kind,
         verdict=symptoms[0].verdict,
@@ -290,16 +304,14 @@ def _proven_ber(window: Window, links: Iterable[Link]) -> float | None:
 
 
 def _not_measured(window: Window) -> Iterator[str]:
-    readings = window.before, window.after
-    if not all(reading.counters for reading in readings):
-        yield "error counters"
-    if not any(rates.effective is not None for rates in window.after.error_rates.values()):
-        yield "effective bit error rates"
-    if not any(found.temperature_c is not None for found in window.after.transceivers.values()):
-        yield "temperatures of transceivers"
-    if not window.after.temperatures:
-        yield "temperatures of switches and adapters"
-    if not any(found.firmware for found in window.after.transceivers.values()):
-        yield "firmware of transceivers"
-    if not window.after.firmware:
-        yield "firmware of switches and adapters"
+    after = window.after
+    modules = after.transceivers.values()
+    measured = {
+        "error counters": window.before.counters and after.counters,
+        "effective bit error rates": any(rates.effective is not None for rates in after.error_rates.values()),
+        "temperatures of transceivers": any(module.temperature_c is not None for module in modules),
+        "temperatures of switches and adapters": after.temperatures,
+        "firmware of transceivers": any(module.firmware for module in modules),
+        "firmware of switches and adapters": after.firmware,
+    }
+    yield from (what for what, found in measured.items() if not found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -234,8 +234,13 @@ def infer_trunks(trunks: Iterable[Ends], level: Mapping[str, int]) -> TrunkRule:
     up = _upward(trunks, level)
     pods = alike({low: {high.device for high in ports.values()} for low, ports in up.items()})
     expected = [ends for pod in pods for ends in _of_pod({low: up[low] for low in pod})]
-    count = Counter(end for ends in expected for end in ends)
-    return TrunkRule(tuple(e for e in expected if all(count[end] == 1 for end in e)), tuple(pods))
+    return TrunkRule(tuple(_of_single_ports(expected)), tuple(pods))
+
+
+def _of_single_ports(cables: Sequence[Ends]) -> Iterator[Ends]:
+    """Yield the cables whose two ports no other cable needs."""
+    count = Counter(end for ends in cables for end in ends)
+    yield from (ends for ends in cables if all(count[end] == 1 for end in ends))
 
 
 def _of_pod(up: Mapping[str, Mapping[int, PortName]]) -> list[Ends]:
@@ -244,11 +249,7 @@ def _of_pod(up: Mapping[str, Mapping[int, PortName]]) -> list[Ends]:
         for number, high in ports.items():
             at[number].append(high.device)
     above = {number: upper for number in sorted(at) if (upper := majority(at[number]))}
-    parallel: Counter[str] = Counter()
-    nth = {}
-    for number, upper in above.items():
-        nth[number] = parallel[upper]
-        parallel[upper] += 1
+    nth = _nth_to_the_same(above)
     expected = []
     for low, ports in up.items():
         own = majority(int(high.port) - nth[number] for number, high in ports.items() if number in nth)
@@ -258,3 +259,13 @@ def _of_pod(up: Mapping[str, Mapping[int, PortName]]) -> list[Ends]:
                 for number, upper in above.items()
             ]
     return expected
+
+
+def _nth_to_the_same(above: Mapping[int, str]) -> dict[int, int]:
+    """Return for each port how many ports with a lower number lead to the same switch."""
+    parallel: Counter[str] = Counter()
+    nth = {}
+    for number, upper in above.items():
+        nth[number] = parallel[upper]
+        parallel[upper] += 1
+    return nth

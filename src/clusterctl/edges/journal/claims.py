@@ -29,7 +29,7 @@ from clusterctl.edges.journal.integrity import RESTORE, JournalDamagedError
 from clusterctl.edges.journal.tables import claim as table
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports.journal import LEASE_S, Claim, Claims
+from clusterctl.ports.journal import LEASE_S, Claim, ClaimOwner, Claims
 
 HOSTS_OWN = "pid:[4026531836]"
 """The machine's first pid namespace (PROC_PID_INIT_INO in the kernel): what runs in it ends with the machine's boot."""
@@ -113,6 +113,8 @@ class Holder:
     actor    the user, and
     command  the command (`bootstrap`), named to other runs that want the node
     lease_s  how long a claim lasts without renewal
+    under    the claim on the run itself, where a worker carries it out: who has lost it claims, renews and appends
+             nothing more
     """
 
     run: str = ""
@@ -120,10 +122,13 @@ class Holder:
     command: str = ""
     owner: Owner = field(default_factory=Owner.this)
     lease_s: float = LEASE_S
+    under: Claim | None = None
 
 
 def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Claims:
     """Claim what is free, expired, ours, or held by a process that is certainly dead; what the dead hold is freed."""
+    if holder.under is not None:
+        check(connection, holder.under)
     now = _now(connection)
     _bury(connection)
     rows = {row["node"]: row for row in _rows(connection)}
@@ -158,6 +163,20 @@ def check(connection: Connection, claim: Claim) -> None:
     row = next(iter(_rows(connection, table.c.node == claim.node)), None)
     if row is None or row["token"] != claim.token:
         raise ClaimLostError(_taken(row), where=claim.node, remedy="let that run finish, then run again")
+
+
+def renew_under(connection: Connection, claims: Iterable[Claim], holder: Holder) -> Mapping[NodeId, str]:
+    """Renew the claims and, with them, the claim on the run that they are taken under: where that is lost, so are all.
+
+    Both in one transaction: no claim lasts longer than the claim on the run.
+    """
+    asked = tuple(claims)
+    if holder.under is None:
+        return renew(connection, asked, holder.lease_s)
+    lost = renew(connection, [holder.under], holder.lease_s)
+    if lost:
+        return dict.fromkeys((claim.node for claim in asked), lost[holder.under.node])
+    return renew(connection, asked, holder.lease_s)
 
 
 def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Mapping[NodeId, str]:
@@ -200,6 +219,26 @@ def live(connection: Connection) -> tuple[str, ...]:
     _bury(connection)
     rows = _rows(connection, table.c.run != "")
     return tuple(sorted({in_words(row) for row in rows if row["expires_at"] > now}))
+
+
+def owners(connection: Connection, prefix: str) -> tuple[ClaimOwner, ...]:
+    """Return the owners of claims on subjects that begin so, by subject."""
+    now = _now(connection)
+    rows = _rows(connection, table.c.node.startswith(prefix, autoescape=True), table.c.run != "")
+    found = (_claim_owner(row, row["expires_at"] > now and not _owner(row).dead) for row in rows)
+    return tuple(sorted(found, key=lambda owner: owner.subject))
+
+
+def _claim_owner(row: RowMapping, live: bool) -> ClaimOwner:
+    return ClaimOwner(
+        subject=row["node"],
+        run=row["run"],
+        host=row["host"],
+        pid=row["pid"],
+        since=datetime.fromtimestamp(row["since"], UTC),
+        expires=datetime.fromtimestamp(row["expires_at"], UTC),
+        live=live,
+    )
 
 
 def count(connection: Connection) -> int:

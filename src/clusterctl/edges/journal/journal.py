@@ -26,7 +26,7 @@ from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports.deadline import Clock
-from clusterctl.ports.journal import Claim, Claims, JournalHealth
+from clusterctl.ports.journal import Claim, ClaimOwner, Claims, JournalHealth
 
 _SIZE = {
     "sqlite": text("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"),
@@ -67,8 +67,9 @@ class SqlJournal:
         keys = [f"{self._key}-{next(self._numbers)}" for _ in events]
 
         def write(connection: Connection) -> tuple[Event, ...]:
-            if claim is not None:
-                claims.check(connection, claim)
+            for needed in (self._holder.under, claim):
+                if needed is not None:
+                    claims.check(connection, needed)
             rows = chained(connection, [self._row(new, key) for new, key in zip(events, keys, strict=True)])
             written = tuple(event_of(_inserted(connection, row)) for row in rows)
             states.move(connection, written)
@@ -151,6 +152,13 @@ class SqlJournal:
         late = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
         return self._events(select(events_table).where(late))
 
+    def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
+        new = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.seq > seq)
+        return self._events(select(events_table).where(new))
+
+    def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
+        return self._database.read(lambda connection: claims.owners(connection, prefix))
+
     def _events(self, query: Select[Any]) -> Iterator[Event]:
         """Return the events of a query in their order; each is decoded when it is asked for."""
         ordered = query.order_by(events_table.c.seq)
@@ -176,7 +184,7 @@ class SqlJournal:
 
     def renew(self, claims_: Iterable[Claim]) -> Mapping[NodeId, str]:
         held = tuple(claims_)
-        return self._database.write(lambda connection: claims.renew(connection, held, self.lease_s))
+        return self._database.write(lambda connection: claims.renew_under(connection, held, self._holder))
 
     def release(self, claims_: Iterable[Claim]) -> None:
         held = tuple(claims_)

@@ -151,9 +151,8 @@ class NetboxApi:
         futures = [self._pool.submit(self._page, listing, offset) for offset in offsets]
         pages = [future.result() for future in futures]
         items = list(chain(first, *(page for page, _ in pages)))
-        ids = [item["id"] for item in items if isinstance(item.get("id"), int)]
-        whole = all(count == number for _, count in pages) and len(items) == number and len(set(ids)) == len(ids)
-        return items if whole else None
+        changed = any(count != number for _, count in pages) or len(items) != number or _repeats(items)
+        return None if changed else items
 
     def _page(self, listing: Listing, offset: int) -> tuple[list[Any], int]:
         """Return the objects of one page, and how many the list has."""
@@ -190,3 +189,9 @@ class _Conditional:
     def patch(self, url: str, *, headers: Mapping[str, str], **options: Any) -> Answer:
         condition = {"If-Match": self.etag} if self.etag else {}
         return self._session.patch(url, headers={**headers, **condition}, **options)
+
+
+def _repeats(items: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether an object is in the list twice."""
+    ids = [item["id"] for item in items if isinstance(item.get("id"), int)]
+    return len(set(ids)) < len(ids)

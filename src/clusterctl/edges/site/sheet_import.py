@@ -103,6 +103,17 @@ class _Merge:
     renamed: dict[str, str] = field(default_factory=dict)
     by_hand: bool = False
 
+    def state(self, before: str, *, own: bool) -> CellState:
+        """Return what becomes of a cell; `own`: an operator wrote it."""
+        if own and not self.overwrite:
+            return CellState.KEPT
+        return CellState.CHANGED if before else CellState.NEW
+
+    def unmatched(self) -> list[str]:
+        """Return the nodes of the draft that no row of the source is for."""
+        names = [self.draft.cell(row, "name").lower() for row in self.draft.rows]
+        return [name for at, name in enumerate(names) if at not in self.matched]
+
 
 def sheet_import(
     file: Path, rows: Sequence[SourceRow], base: Mapping[str, Mapping[str, str]], *, overwrite: bool
@@ -124,11 +135,10 @@ def sheet_import(
         if not twice:
             break
         refused |= twice
+    absent = tuple(name for name in merge.unmatched() if name not in refused)
     text = merge.draft.text()
     if merge.draft.rows:
         require_valid(sheet_rows(text, file))
-    names = [merge.draft.cell(row, "name").lower() for row in merge.draft.rows]
-    absent = tuple(name for at, name in enumerate(names) if at not in merge.matched and name not in refused)
     return SheetImport(
         file=file,
         text=text,
@@ -207,19 +217,17 @@ def _update(merge: _Merge, row: SourceRow, line: list[str]) -> None:
         if _same(column, before, after):
             written[column] = before
             continue
-        if not after:
-            written |= {column: base[column]} if column in base else {}
-            continue  # the source knows nothing: the operator's entry stays
         own = bool(before) and not _same(column, before, base.get(column, ""))
-        kept = own and not merge.overwrite
-        state = CellState.KEPT if kept else CellState.CHANGED if before else CellState.NEW
-        merge.changes.append(CellChange(node=name, column=HEADINGS[column], before=before, after=after, state=state))
-        if kept:
-            written |= {column: base[column]} if column in base else {}
-        else:
+        state = merge.state(before, own=own)
+        if after:
+            change = CellChange(node=name, column=HEADINGS[column], before=before, after=after, state=state)
+            merge.changes.append(change)
+        if after and state is not CellState.KEPT:
             merge.by_hand = merge.by_hand or own
             merge.draft.put(line, column, after, HEADINGS[column])
             written[column] = after
+        elif column in base:  # the operator's entry stays, also where the source knows nothing
+            written[column] = base[column]
     merge.written[row.id] = written
 
 

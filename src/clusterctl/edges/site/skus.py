@@ -128,23 +128,15 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
     for field, message, remedy in _contradictions(found, name):
         raise UsageError(message, where=document.where(field), remedy=remedy)
     _require_limits(folder, found.limits, document)
-    disk = found.root_disk
-    sizes = (disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE if disk.max_gb < MAX_GB else ANY_SIZE)
-    rule = RootDisk(
-        disk.serial,
-        disk.wwn,
-        disk.model,
-        *sizes,
-        bay=disk.bay,
-        controller=disk.controller,
-        protocol=disk.protocol,
-        one_of=disk.one_of,
-        chosen_by=disk.chosen_by,
-    )
     baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
     plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
     cards = BlueFields(**dataclasses.asdict(found.bluefields)) if found.bluefields else None
-    rest = {"root_disk": rule, "baseline": baseline, "unreported": frozenset(found.unreported), "bluefields": cards}
+    rest = {
+        "root_disk": _root_disk(found.root_disk),
+        "baseline": baseline,
+        "unreported": frozenset(found.unreported),
+        "bluefields": cards,
+    }
     return Sku(**(plain | rest))
 
 
@@ -187,3 +179,18 @@ def _contradictions(sku: SkuFile, name: str) -> Iterator[tuple[str, str, str]]:
             yield counted, f"is {count}, but {described} is not given", f"write {described}{example}"
         if description and not count:
             yield described, f"is {description!r}, but {counted} is 0", f"write {counted}, or take it out"
+
+
+def _root_disk(disk: RootDiskRule) -> RootDisk:
+    return RootDisk(
+        disk.serial,
+        disk.wwn,
+        disk.model,
+        disk.min_gb * GIGABYTE,
+        disk.max_gb * GIGABYTE if disk.max_gb < MAX_GB else ANY_SIZE,
+        bay=disk.bay,
+        controller=disk.controller,
+        protocol=disk.protocol,
+        one_of=disk.one_of,
+        chosen_by=disk.chosen_by,
+    )

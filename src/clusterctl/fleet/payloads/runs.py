@@ -47,6 +47,9 @@ class RunOrdered(Payload):
     by         the process that starts the run's own process
     earlier    id of the run that this one repeats
     key        of the one who orders: a second order with the same key is the same order; empty for none
+    pool       of the workers that carry it out, instead of a process of its own; empty for none
+    priority   among the runs of its pool: the highest first, then the oldest
+    needs      addresses and networks of its nodes, host names among them: a worker must reach all
     """
 
     kind: ClassVar = Kind.RUN_ORDERED
@@ -57,14 +60,29 @@ class RunOrdered(Payload):
     approved: str = ""
     earlier: str = ""
     key: str = ""
+    pool: str = ""
+    priority: int = 0
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBegun(Payload):
-    """The process of a detached run begins: written before it does anything. Only the first of a run counts."""
+    """The process of a detached run begins: written before it does anything. Only the first of a run counts.
+
+    worker  that begins a run of its pool, under its claim on the run: there the last one counts
+    """
 
     kind: ClassVar = Kind.RUN_BEGUN
     process: ProcessIdentity
+    worker: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHandedBack(Payload):
+    """A worker gives a run back that it has not finished: another one goes on."""
+
+    kind: ClassVar = Kind.RUN_HANDED_BACK
+    worker: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +243,25 @@ class BurnEnded(Payload):
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStarted(Payload):
+    """A worker takes runs of `pool` from now on; `subject` is its name. `reach`: networks; none: it reaches all."""
+
+    kind: ClassVar = Kind.WORKER_STARTED
+    pool: str
+    process: ProcessIdentity
+    reach: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStopped(Payload):
+    """A worker has stopped in order."""
+
+    kind: ClassVar = Kind.WORKER_STOPPED
+
+
 PAYLOADS: tuple[type[Payload], ...] = (
     RunStarted, RunFinished, RunOrdered, RunBegun, RunCancelOrdered, RunAbandoned, RunEnded, NightStarted, NightEnded,
     WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered, CampaignDropped, CampaignEnded, BurnStarted,
-    BurnStageMeasured, BurnEnded,
+    BurnStageMeasured, BurnEnded, RunHandedBack, WorkerStarted, WorkerStopped,
 )  # fmt: skip

@@ -163,16 +163,18 @@ def _drive(drive: _Drive, *, is_volume: bool) -> SmartDrive:
     read = read_value(_Smart, drive.smart, f"{_WHERE} {drive.name}")
     serial = read.serial_number or drive.serial
     model = read.model_name or read.scsi_model_name or drive.model
-    messages = "; ".join(message.string for message in read.smartctl.messages) or drive.output
+
+    def without_health(reason: str, *, capable: bool = True) -> SmartDrive:
+        messages = "; ".join(message.string for message in read.smartctl.messages) or drive.output
+        return SmartDrive(drive.name, serial, model, None, messages or reason, capable)
+
     if read.smartctl.exit_status & _NOT_OPENED:
-        return SmartDrive(
-            drive.name, serial, model, None, messages or "smartctl could not open the drive", not is_volume
-        )
+        return without_health("smartctl could not open the drive", capable=not is_volume)
     if read.smart_status is None:
-        return SmartDrive(drive.name, serial, model, None, messages or "it reports no health", _is_capable(read))
+        return without_health("it reports no health", capable=_is_capable(read))
     smart = _smart(read)
     if smart.passed and {smart.pending, smart.uncorrected, smart.reallocated} == {None}:
-        return SmartDrive(drive.name, serial, model, None, messages or "it reports no error counters")
+        return without_health("it reports no error counters")
     return SmartDrive(drive.name, serial, model, smart, "")
 
 

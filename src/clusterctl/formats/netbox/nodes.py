@@ -149,6 +149,7 @@ def _row(
     unit, unit_conflicts = _unit(device)
     host = device.primary4 or device.primary6
     boot = _with_address([one for one in interfaces if not one.mgmt_only], _plain(host), ports) if host else None
+    is_own = bool(host) and _plain(host) != bmc and _is_single(host)
     row = NodeRow(
         device=device.id,
         name=device.name.lower(),
@@ -158,7 +159,7 @@ def _row(
         unit=unit,
         bmc_mac=mac,
         boot_mac=boot.mac if boot else None,
-        address=_plain(host) if host and _plain(host) != bmc and _is_single(host) else "",
+        address=_plain(host) if is_own else "",
         sku=sku_of(device, choice),
     )
     return row, [*mac_conflicts, *unit_conflicts]

@@ -62,14 +62,15 @@ class CableChoice:
     def plan_of(self, ends: Sequence[End]) -> PlanKind | None:
         """Return the plan that a cable belongs to; None where it belongs to none."""
         known = [end for end in ends if end.device in self.nodes or self._role(end)]
-        management = any(self.is_management(end) for end in ends)
-        if not management and any(self.is_fabric_switch(end) for end in known):
+        management = any(map(self.is_management, ends))
+        if not management and any(map(self.is_fabric_switch, known)):
             return PlanKind.FABRIC
-        with_node = any(end.device in self.nodes for end in ends)
-        switches = [self.is_ethernet_switch(end) for end in known]
-        if (with_node and (management or any(switches))) or (len(switches) > 1 and all(switches)):
-            return PlanKind.ETHERNET
-        return None
+        switches = list(map(self.is_ethernet_switch, known))
+        if any(end.device in self.nodes for end in ends):
+            ethernet = management or any(switches)
+        else:
+            ethernet = len(switches) > 1 and all(switches)
+        return PlanKind.ETHERNET if ethernet else None
 
 
 @dataclass(slots=True)
@@ -153,6 +154,11 @@ def _take(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
         _add(found, cable, plan, (cable.a[0], cable.b[0]))
 
 
+def _through_a_panel(path: FarEnd | None) -> str:
+    reach = "" if path and path.reachable else ", and a cable on the path is not connected"
+    return f"goes through a patch panel; the plan has the whole path as one cable{reach}"
+
+
 def _take_path(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
     """Take the path of a node or switch through panels as one cable: from that of its interfaces with the lower id."""
     for end in (*cable.a, *cable.b):
@@ -166,9 +172,7 @@ def _take_path(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> N
         if len(beyond) != 1 or beyond[0].kind != INTERFACE:
             found.refuse(cable, ConflictKind.PANEL, "ends in a patch panel: the path leads to no single port behind it")
         elif beyond[0].id > end.id or beyond[0].id not in far_ends:
-            reach = "" if path and path.reachable else ", and a cable on the path is not connected"
-            text = f"goes through a patch panel; the plan has the whole path as one cable{reach}"
-            found.refuse(cable, ConflictKind.PANEL, text, left_out=False)
+            found.refuse(cable, ConflictKind.PANEL, _through_a_panel(path), left_out=False)
             if plan is not None:
                 _add(found, cable, plan, (end, beyond[0]))
 
@@ -196,14 +200,18 @@ def _port(end: End, plan: PlanKind, choice: CableChoice) -> PortName | None:
     """Return the port by the plan's names; None where device or port have none."""
     node = choice.nodes.get(end.device)
     if node is not None:
-        name = BMC_PORT if plan is PlanKind.ETHERNET and choice.is_management(end) else end.name
-        return PortName(node, name) if name and not (plan is PlanKind.FABRIC and is_switch_port(name)) else None
+        return _node_port(node, end, plan, choice)
     device = choice.devices.get(end.device)
     if device is None or not device.name or device.role not in choice.fabric_roles | choice.ethernet_roles:
         return None
     if plan is PlanKind.ETHERNET:
         return PortName(device.name, end.name) if end.name else None
     return PortName(device.name, port_name(end.name)) if is_switch_port(end.name) else None
+
+
+def _node_port(node: str, end: End, plan: PlanKind, choice: CableChoice) -> PortName | None:
+    name = BMC_PORT if plan is PlanKind.ETHERNET and choice.is_management(end) else end.name
+    return PortName(node, name) if name and not (plan is PlanKind.FABRIC and is_switch_port(name)) else None
 
 
 def _why_no_port(end: End, choice: CableChoice) -> str:

@@ -135,7 +135,7 @@ def _kind_of_root(root: Resource) -> str:
 
 
 def device_kind(answers: Answers) -> str:
-    """Return what a BMC belongs to that is in no machine: DPU, switch or power shelf; empty: it is in a machine."""
+    """Return what a BMC belongs to that is in no machine: DPU, switch, power shelf, enclosure; empty: it is in one."""
     root = read(answers, ROOT)
     if root is None:
         return ""
@@ -158,7 +158,15 @@ def _kind_without_system(answers: Answers, root: Resource) -> str:
         return ""
     if "PowerEquipment" in root.body:
         return "power shelf"
-    return "switch" if "Fabrics" in root.body else ""
+    if "Fabrics" in root.body:
+        return "switch"
+    return "enclosure controller" if systems is None and _manages_an_enclosure(answers, root) else ""
+
+
+def _manages_an_enclosure(answers: Answers, root: Resource) -> bool:
+    """Return True where a manager calls itself that of an enclosure: of a chassis of blades, or of a switch blade."""
+    managers = (read(answers, path) for path in links(read(answers, link(root, "Managers")), "Members"))
+    return any(one is not None and words(one, "ManagerType") == "EnclosureManager" for one in managers)
 
 
 def _is_dpu(system: Resource) -> bool:

@@ -106,6 +106,12 @@ _HOST_LINKS = ("SecureBoot", "Bios", "Storage", "EthernetInterfaces")
 
 def systems(tree: Tree) -> tuple[Resource, ...]:
     """Return every System that can be read, in the BMC's order; an error where none can."""
+    if not tree.root.has("Systems"):
+        raise ParseError(
+            "the BMC serves no system: it is that of an enclosure, a switch or a power shelf",
+            where=f"{ROOT} Systems",
+            remedy="take it out of the site: a node is one host with a BMC of its own",
+        )
     found = tree.members(tree.root, "Systems", whole=False)
     if found:
         return found

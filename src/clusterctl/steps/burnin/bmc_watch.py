@@ -64,19 +64,14 @@ class BmcWatch:
         if before is None:
             return
         after = before if isinstance(before, ClusterctlError) else self._read(node, deadline)
-        if isinstance(before, ClusterctlError) or isinstance(after, ClusterctlError):
-            node.findings += [_unread(node.state, one) for one in (after,) if isinstance(one, ClusterctlError)]
-            return
-        earlier = frozenset(before.entries)
-        new = [entry for entry in after.entries if entry not in earlier]
-        bad = [one for one in match(after.inventory, node.sku) if one.verdict is Verdict.FAIL]
-        known = _keys([*node.findings, *match(before.inventory, node.sku)])
-        judged = judge_log(new, after.inventory, bad, after.at)
-        found = [one for one in judged if one.verdict not in _PASSED and not known & _keys([one])]
-        during = f"found after loads since {before.at:%H:%M:%S} UTC"
-        digests = tuple(item.digest for item in after.evidence)
-        node.findings += [replace(one, cause=f"{one.cause} ({during})", evidence=digests) for one in found]
-        node.keep(after.evidence if found else ())
+        if isinstance(after, ClusterctlError):
+            node.findings.append(_unread(node.state, after))
+        elif isinstance(before, BmcReading):
+            found = _found_since(before, after, node)
+            during = f"found after loads since {before.at:%H:%M:%S} UTC"
+            digests = tuple(item.digest for item in after.evidence)
+            node.findings += [replace(one, cause=f"{one.cause} ({during})", evidence=digests) for one in found]
+            node.keep(after.evidence if found else ())
 
     def _read(self, node: NodeUnderTest, deadline: Deadline) -> BmcReading | ClusterctlError:
         limit = deadline.within(BMC_S)
@@ -92,6 +87,16 @@ class BmcWatch:
                 remedy="correct the BMC's address in the sheet",
             )
         return BmcReading(self.clock.now(), inventory.value, log.value, (*inventory.evidence, *log.evidence))
+
+
+def _found_since(before: BmcReading, after: BmcReading, node: NodeUnderTest) -> list[Finding]:
+    """Return what the second reading shows and neither the first nor the node's findings do."""
+    earlier = frozenset(before.entries)
+    new = [entry for entry in after.entries if entry not in earlier]
+    bad = [one for one in match(after.inventory, node.sku) if one.verdict is Verdict.FAIL]
+    known = _keys([*node.findings, *match(before.inventory, node.sku)])
+    judged = judge_log(new, after.inventory, bad, after.at)
+    return [one for one in judged if one.verdict not in _PASSED and _key(one) not in known]
 
 
 def _keys(findings: Iterable[Finding]) -> frozenset[tuple[str, str, Code]]:

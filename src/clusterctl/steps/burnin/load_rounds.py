@@ -103,10 +103,9 @@ class LoadRounds:
         load = one.campaign.load
         for done in [self.pool.submit(self.watch.end, n, load, started[n.name], deadline) for n in present]:
             done.result()
-        doubtful = {name for each in results if not all(t.passed for t in each.trials) for name in each.group}
         for each in results:
             one.campaign.add(each)
-        self._find_lost(doubtful, nodes, deadline)
+        self._find_lost(_doubtful(results), nodes, deadline)
         return True
 
     def _drop_lost(self, opened: Sequence[_Open]) -> None:
@@ -145,3 +144,8 @@ class LoadRounds:
             failure = future.result()
             if failure is not None:
                 self.lost[name] = failure
+
+
+def _doubtful(results: Iterable[GroupTrials]) -> set[str]:
+    """Return the nodes of the groups of which a trial did not pass."""
+    return {name for each in results if not all(trial.passed for trial in each.trials) for name in each.group}

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from clusterctl.cabling.health.days import MOST, after_repairs, thinned, window_over
 from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates
+from clusterctl.cabling.health.full_counters import still_bad
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, ParseError, UsageError
@@ -158,6 +159,8 @@ def judge_period(
 ) -> PeriodHealth | None:
     """Judge the links over the readings since then; return None where there are fewer than two.
 
+    A link that the last judgement found bad, and whose error counter is full, stays bad.
+
     fabric  as it is now; None: as the last reading had it
     """
     read = period_readings(journal, since, most)
@@ -169,7 +172,18 @@ def judge_period(
     window = after_repairs(window, [telemetry for _, telemetry in read], enabled)
     now = fabric or read[-1][0]
     labels = fabric_labels(now, plan)
-    return PeriodHealth(judge_health(now, window, labels), tuple(port_rates(now, window, labels)))
+    further = still_bad(_last_found(journal, since - DAY), window, now.cables(), labels)
+    health = judge_health(now, window, labels, under_load=further)
+    return PeriodHealth(health, tuple(port_rates(now, window, labels)))
+
+
+def _last_found(journal: Journal, since: datetime) -> tuple[BadLinks, ...]:
+    """Return what the last judgement that measured links found; older ones than the last are read since then only."""
+    last = [event.payload for event in journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)][-1:]
+    if not (last and isinstance(last[0], FabricLinksJudged) and last[0].links):
+        last = [event.payload for event in journal.recent((Kind.FABRIC_LINKS_JUDGED,), since)]
+    measured = (one for one in reversed(last) if isinstance(one, FabricLinksJudged) and one.links)
+    return next((one.found for one in measured), ())
 
 
 def judge_link(

@@ -18,9 +18,9 @@ from clusterctl.fleet.finding import Evidence, Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.quantity import Quantity, exactly
+from clusterctl.fleet.quantity import Bound, Quantity, exactly
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.infiniband.adapters import Adapter
+from clusterctl.formats.infiniband.adapters import Adapter, IbPort
 from clusterctl.formats.infiniband.roce import parse_roce_ports
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.ports.isolation import peer_error
@@ -101,12 +101,7 @@ def _cable(node: NodeState, interfaces: Mapping[str, str | None], sku: Sku, plan
     if nameless:
         cause = f"the network interface of {', '.join(nameless)} is unknown"
         return _inconclusive(CABLE, Code.NOT_REPORTED, cause, "give it an IP address: GIDs name the interface")
-    planned = {
-        end.port.casefold()
-        for cable in plan.cables
-        for end in cable.ends
-        if end.device == node.name and not is_bmc(end, plan.hosts)
-    }
+    planned = _planned_ports(node, plan)
     without = [f"{name} ({port})" for name, port in interfaces.items() if port and port.casefold() not in planned]
     if without:
         cause = f"the Ethernet plan has no cable for {', '.join(without)}"
@@ -122,45 +117,59 @@ def _cable(node: NodeState, interfaces: Mapping[str, str | None], sku: Sku, plan
     return passed(CABLE, cause, measured=count, expected=exactly(sku.hca_count, "adapters"))
 
 
+def _planned_ports(node: NodeState, plan: WiringPlan) -> set[str]:
+    """Return the node's ports of the plan without its BMC's, without regard to case."""
+    return {
+        end.port.casefold()
+        for cable in plan.cables
+        for end in cable.ends
+        if end.device == node.name and not is_bmc(end, plan.hosts)
+    }
+
+
 def _rates(adapters: Sequence[Adapter], sku: Sku) -> Iterator[Finding]:
     wanted = exactly(sku.hca_rate_gbps, "Gb/s")
-    bad = [(adapter, port) for adapter in adapters for port in adapter.ports if not port.up]
-    slow = [
-        (adapter, port) for adapter in adapters for port in adapter.ports if port.up and port.rate != sku.hca_rate_gbps
-    ]
-    for adapter, port in bad:
-        yield Finding(
-            check=LINK_RATE,
-            verdict=Verdict.FAIL,
-            code=Code.HCA_PORT_DOWN,
-            subject=adapter.name,
-            cause=f"the port of {adapter.name} is {port.state} ({port.physical})",
-            measured=port.state,
-            expected="Active",
-            remedy="check that the cable is plugged in at both ends and that the switch port is enabled",
-            deterministic=False,
-        )
-    for adapter, port in slow:
-        yield Finding(
-            check=LINK_RATE,
-            verdict=Verdict.FAIL,
-            code=Code.HCA_RATE,
-            subject=adapter.name,
-            cause=f"the port of {adapter.name} runs at another rate than the SKU's",
-            measured=Quantity(port.rate, "Gb/s"),
-            expected=wanted,
-            remedy="clean or replace the cable or transceiver; check the rate that the switch port is set to",
-            deterministic=False,
-        )
+    ports = [(adapter.name, port) for adapter in adapters for port in adapter.ports]
+    bad = [_down(name, port) for name, port in ports if not port.up]
+    bad += [_slow(name, port, wanted) for name, port in ports if port.up and port.rate != sku.hca_rate_gbps]
+    yield from bad
     if len(adapters) != sku.hca_count:
         cause = f"{len(adapters)} of {sku.hca_count} RoCE adapters answer: the rate of the others is unknown"
         yield _inconclusive(
             LINK_RATE, Code.RATE_UNPROVEN, cause, "see which adapter ibstat lacks, then run the step again"
         )
-    elif not bad and not slow:
+    elif not bad:
         yield passed(
             LINK_RATE, "all RoCE ports are active", measured=Quantity(sku.hca_rate_gbps, "Gb/s"), expected=wanted
         )
+
+
+def _down(name: str, port: IbPort) -> Finding:
+    return Finding(
+        check=LINK_RATE,
+        verdict=Verdict.FAIL,
+        code=Code.HCA_PORT_DOWN,
+        subject=name,
+        cause=f"the port of {name} is {port.state} ({port.physical})",
+        measured=port.state,
+        expected="Active",
+        remedy="check that the cable is plugged in at both ends and that the switch port is enabled",
+        deterministic=False,
+    )
+
+
+def _slow(name: str, port: IbPort, wanted: Bound) -> Finding:
+    return Finding(
+        check=LINK_RATE,
+        verdict=Verdict.FAIL,
+        code=Code.HCA_RATE,
+        subject=name,
+        cause=f"the port of {name} runs at another rate than the SKU's",
+        measured=Quantity(port.rate, "Gb/s"),
+        expected=wanted,
+        remedy="clean or replace the cable or transceiver; check the rate that the switch port is set to",
+        deterministic=False,
+    )
 
 
 def _unread(cause: str, remedy: str) -> tuple[Finding, ...]:

@@ -142,9 +142,8 @@ class Configure:
                 back[boot.value.host] = boot
             else:
                 yield self._lost(by_name[boot.value.host], boot, deadline)
-        for one in asked:
-            if one.node.name not in ordered:
-                yield _judged(one.node, not_in_time(one.play.value), one.play)
+        late = (one for one in asked if one.node.name not in ordered)
+        yield from (_judged(one.node, not_in_time(one.play.value), one.play) for one in late)
         hosts = {name: by_name[name].host for name in back}
         for node, play in self._play((by_name[name].node for name in back), hosts, intents, deadline):
             earlier = (by_name[node.name].play, back[node.name])

@@ -41,10 +41,12 @@ class NicFirmwareWork:
     ) -> Iterator[BaselineResult]:
         """Yield each machine's result as soon as the play is over for it."""
         hosts = {node.id: host for node, _ in wave if (host := self.address(node)) is not None}
-        for node, _ in wave:
-            if node.id not in hosts:
+        machines = []
+        for node, serial in wave:
+            if node.id in hosts:
+                machines.append((node, serial))
+            else:
                 yield BaselineResult(node.name, error=_unreachable(node.name))
-        machines = [(node, serial) for node, serial in wave if node.id in hosts]
         while machines:
             try:
                 with self.permits(len(machines), deadline) as count:

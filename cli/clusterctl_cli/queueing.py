@@ -1,0 +1,64 @@
+"""Where a command's operation runs instead of here: in a process of its own, or by a worker of a pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.operations.detached import Origin, order
+from clusterctl.operations.workers import read
+from clusterctl_cli.commands.runs import follow, print_ordered
+from clusterctl_cli.context import command_name
+from clusterctl_cli.text import echo
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.operation import Preview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Values of `--detach`, `--queue` and `--priority`."""
+
+    detach: bool = False
+    pool: str = ""
+    priority: int = 0
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> Placement:
+        """Return the placement among a command's options, and take it out of these."""
+        found = cls(**{name: options.pop(name) for name in ("detach", "pool", "priority") if name in options})
+        if found.priority and not found.pool:
+            raise UsageError("it goes with --queue", where="--priority", remedy="name the pool with --queue")
+        return found
+
+    @property
+    def elsewhere(self) -> bool:
+        """True where the operation does not run in this process."""
+        return self.detach or bool(self.pool)
+
+    def refuse(self, why: str) -> None:
+        """Raise `UsageError` where the operation is to run elsewhere, but cannot."""
+        if self.elsewhere:
+            where = "--detach" if self.detach else "--queue"
+            raise UsageError(why, where=where, remedy=f"leave out {where}")
+
+
+def place(context: SiteContext, request: Any, preview: Preview, placement: Placement, *, as_json: bool) -> int:
+    """Order the operation elsewhere; follow a pool's run where a terminal reads it. Return the exit code."""
+    origin = Origin(
+        command=command_name(),
+        approved=preview.digest,
+        pool=placement.pool,
+        priority=placement.priority,
+        nodes=tuple(effect.node for effect in preview.effects),
+    )
+    record = order(context, request, origin)
+    for run in read(context).waiting if placement.pool else ():
+        if run.name == record.name and run.why:
+            echo(f"warning: {run.why}: the run waits for one", err=True)
+    if placement.detach or as_json:
+        return print_ordered(context, record, as_json=as_json)
+    echo(f"run {record.name} is ordered; Ctrl-C ends only this view", err=True)
+    return follow(context, record.name)

@@ -1,0 +1,221 @@
+"""A worker: takes runs of its pool from the journal and carries them out, one at a time, each under a claim on it.
+
+take over   a run whose worker is gone or frozen is free once its claim has expired; at once where its process is known
+            to be dead. It goes on where its nodes stand
+hand back   on SIGTERM: the run stops as by Ctrl-C, what is done is kept, and another worker goes on
+fence       the run's journal takes nothing without the claim: a worker that wakes too late changes nothing
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from clusterctl.fleet.errors import (
+    CancelledError,
+    ClaimLostError,
+    ClusterctlError,
+    EnvironmentBrokenError,
+    UsageError,
+)
+from clusterctl.fleet.event import NewEvent, Payload, Stream
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.runs import RunBegun, RunEnded, RunHandedBack, WorkerStarted, WorkerStopped
+from clusterctl.fleet.reach import network
+from clusterctl.operations import runs
+from clusterctl.operations.context import Invocation, SiteContext, open_site
+from clusterctl.operations.detached import carry_out, operation_of, request_of
+from clusterctl.operations.operation import Control, Event, ignore
+from clusterctl.operations.run_log import run_log
+from clusterctl.operations.runs import RunRecord, claim_on, this_process
+from clusterctl.operations.work_queue import WorkQueue
+from clusterctl.ports import Claim
+from clusterctl.steps.executor.lease import kept
+
+log = logging.getLogger(__name__)
+
+POLL_S = 2.0
+"""Between two looks at the queue."""
+TURN_S = 1.0
+"""Between two looks at requests to stop a run."""
+BEGINS = 5
+"""So often a run is begun before it counts as failed: one that ends its worker each time would stop them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRequest:
+    """`name`: of no other live worker. `reach`: networks; none: it reaches all. `once`: end when no run is free."""
+
+    name: str
+    pool: str
+    reach: tuple[str, ...] = ()
+    once: bool = False
+    poll_s: float = POLL_S
+
+
+def _opened(folder: Path) -> Callable[[Invocation], SiteContext]:
+    return lambda invocation: open_site(folder, invocation, thorough=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Works until `stopping` is set. `opened` opens the site for one run, with everything that it names."""
+
+    context: SiteContext
+    request: WorkerRequest
+    opened: Callable[[Invocation], SiteContext]
+    stopping: threading.Event
+    on_event: Callable[[Any], None] = ignore
+    _gone: threading.Event = field(default_factory=threading.Event)
+
+    def work(self) -> int:
+        """Carry out runs; return 0. Raises `ClaimLostError` where another worker has taken this one's name."""
+        queue = WorkQueue(self.context.journal)
+        with self._present():
+            while not self.stopping.is_set():
+                if self._gone.is_set():
+                    raise ClaimLostError(
+                        "another worker has this name", where=self.request.name, remedy="give each its own --name"
+                    )
+                if not self._one(queue):
+                    if self.request.once:
+                        break
+                    self.stopping.wait(self.request.poll_s)
+        return 0
+
+    @contextmanager
+    def _present(self) -> Iterator[None]:
+        """Hold the claim on the worker's name meanwhile: its expiry is when it was last seen."""
+        journal, subject = self.context.journal, worker_claim(self.request.name)
+        claims = journal.claim([subject], self.context.run)
+        if subject not in claims.granted:
+            remedy = "give each worker a --name of its own"
+            raise UsageError(f"a worker of this name works: {claims.refused[subject]}", where="--name", remedy=remedy)
+        claim = claims.granted[subject]
+        started = WorkerStarted(pool=self.request.pool, process=this_process(), reach=self.request.reach)
+        try:
+            journal.append([NewEvent(Stream.WORKER, self.request.name, started)], claim=claim)
+            with kept(journal, {subject: claim}, self._gone.set):
+                yield
+            if not self._gone.is_set():
+                journal.append([NewEvent(Stream.WORKER, self.request.name, WorkerStopped())], claim=claim)
+        finally:
+            journal.release([claim])
+
+    def _one(self, queue: WorkQueue) -> bool:
+        """Take the first free run and carry it out; return False where there is none."""
+        queue.refresh()
+        for run in queue.free(self.request.pool, self.request.reach):
+            subject = claim_on(run.name)
+            claim = self.context.journal.claim([subject], self.context.run).granted.get(subject)
+            if claim is None:
+                continue
+            try:
+                self._attempt(queue, run.name, claim)
+            except ClaimLostError as lost:
+                self._report(run.name, f"another worker has taken it: {lost.message}")
+            finally:
+                self.context.journal.release([claim])
+            return True
+        return False
+
+    def _attempt(self, queue: WorkQueue, run: str, claim: Claim) -> None:
+        """Begin the run that is claimed, or go on with it, unless it has ended meanwhile."""
+        record = runs.find(self.context, run)
+        if not record.active:
+            return
+        cancelled = threading.Event()
+        with kept(self.context.journal, {claim.node: claim}, cancelled.set):
+            refused = self._refused(record)
+            if refused is not None:
+                self._write(record, claim, refused)
+                return
+            self._write(record, claim, RunBegun(process=this_process(), worker=self.request.name))
+            approved = record.approved if not record.process else ""
+            self._report(run, f"begins: {record.command}, by {record.actor}")
+            with self._watched(queue, run, cancelled):
+                self._carry_out(record, claim, Control(approved or None, self.on_event, cancelled))
+
+    def _refused(self, record: RunRecord) -> RunEnded | None:
+        """Return the end of a run that must not begin: cancelled, begun too often, or not what was approved."""
+        if record.cancelled_by:
+            return RunEnded(exit_code=CancelledError.exit_code, text="it was cancelled while no worker had it")
+        if record.begins >= BEGINS:
+            text = f"{record.begins} workers were lost while they carried it out; read their logs"
+            return RunEnded(exit_code=EnvironmentBrokenError.exit_code, text=text)
+        if record.process is not None or not record.approved:
+            return None
+        try:
+            context = self.opened(Invocation(record.actor, record.command, record.name))
+            try:
+                found = operation_of(record.operation).preview(context, request_of(record))
+                Control(record.approved).require(found)
+            finally:
+                context.journal.close()
+        except ClusterctlError as error:
+            return RunEnded(exit_code=error.exit_code, text=str(error))
+        return None
+
+    def _carry_out(self, record: RunRecord, claim: Claim, control: Control) -> None:
+        named = replace(self.context, run=record.name)
+        with run_log(named):
+            code, text = carry_out(record, control, self.opened, claim)
+            log.info("the run has ended here with exit code %d%s", code, f": {text}" if text else "")
+        handed_back = code == CancelledError.exit_code and self.stopping.is_set()
+        if handed_back and not runs.find(self.context, record.name).cancelled_by:
+            self._write(record, claim, RunHandedBack(worker=self.request.name))
+            self._report(record.name, "is handed back")
+        else:
+            self._write(record, claim, RunEnded(exit_code=code, text=text))
+            self._report(record.name, f"has ended with exit code {code}")
+
+    @contextmanager
+    def _watched(self, queue: WorkQueue, run: str, cancelled: threading.Event) -> Iterator[None]:
+        """Set `cancelled` when an operator cancels the run, or this worker is to stop."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not (cancelled.is_set() or ended.wait(min(TURN_S, self.request.poll_s))):
+                if self.stopping.is_set() or self._is_cancelled(queue, run):
+                    cancelled.set()
+
+        thread = threading.Thread(target=watch, name="requests to stop", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _is_cancelled(self, queue: WorkQueue, run: str) -> bool:
+        try:
+            queue.refresh()
+        except ClusterctlError:  # the journal does not answer: the run itself finds out
+            return False
+        return queue.cancelled(run)
+
+    def _write(self, record: RunRecord, claim: Claim, payload: Payload) -> None:
+        self.context.journal.append([NewEvent(Stream.RUN, record.name, payload)], claim=claim)
+
+    def _report(self, run: str, text: str) -> None:
+        log.info("run %s %s", run, text)
+        self.on_event(Event(node=run, text=text))
+
+
+def worker_claim(name: str) -> NodeId:
+    """Return the subject of the claim that a worker holds while it works."""
+    return NodeId(f"worker {name}")
+
+
+def work(
+    context: SiteContext, request: WorkerRequest, stopping: threading.Event, on_event: Callable[[Any], None] = ignore
+) -> int:
+    """Work until `stopping` is set; return the exit code. Raises `UsageError` for a wrong reach or a name in use."""
+    for text in request.reach:
+        network(text)
+    return Worker(context, request, _opened(context.site.folder), stopping, on_event).work()
