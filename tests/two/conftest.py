@@ -24,7 +24,7 @@ from tests.two.world import World
 NAMES = ("n1", "n2", "n3", "n4")
 LEASE_S = 3600
 """Longer than a controller is left without a processor."""
-SHORT_LEASE_S = 5
+SHORT_LEASE_S = 15
 """For the claims of a controller that has stopped."""
 PATIENCE_S = 600.0
 SHEET = "name,bmc_address\n" + "".join(f"{name},192.0.2.{number}\n" for number, name in enumerate(NAMES, start=1))

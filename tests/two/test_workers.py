@@ -24,10 +24,11 @@ from clusterctl.operations.runs import RunState
 from clusterctl.operations.worker import BEGINS, Worker, WorkerRequest
 from clusterctl.operations.workers import Workers
 from lab.tests.lab_kit import eventually
-from tests.two.conftest import NAMES, PATIENCE_S, Controller, Scene
+from tests.two.conftest import LEASE_S, NAMES, PATIENCE_S, SHORT_LEASE_S, Controller, Scene
 from tests.two.worker import opened
 
 sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+short_lease = pytest.mark.parametrize("lease_s", [SHORT_LEASE_S])
 postgresql = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 STEPS = (Step.DISCOVER, Step.INSTALL)
 ALL_INSTALLED = dict.fromkeys(NAMES, Stage.INSTALLED)
@@ -96,6 +97,7 @@ def begun_by(orderer: SiteContext, run: str) -> list[str]:
     return [event.payload.worker for event in events if isinstance(event.payload, RunBegun)]
 
 
+@short_lease
 def test_a_frozen_workers_run_is_taken_over_and_it_does_nothing_when_it_wakes(
     scene: Scene, orderer: SiteContext
 ) -> None:
@@ -105,6 +107,8 @@ def test_a_frozen_workers_run_is_taken_over_and_it_does_nothing_when_it_wakes(
     run = order(orderer)
     frozen = start(scene, "w1", "--stops-at", "n2", "--once")
     frozen.until_stopped()
+    scene.until_expired()
+    scene.set_lease(LEASE_S)
     with working(scene, "w2"):
         until_ended(orderer, run)
     frozen.wake()
