@@ -44,7 +44,7 @@ def test_each_adapter_is_read_twice_as_exactly_as_it_can_be(capsys: pytest.Captu
         assert first is not None
         assert last is not None
         assert (first.extended, first.counters["PortRcvErrors"]) == (extended, 4)
-        assert round(last.at - first.at, 3) >= 0.05
+        assert round(last.at - first.at, 3) >= 0.049  # both times are rounded to a millisecond
 
 
 def test_without_ibstat_it_fails_in_its_words(capsys: pytest.CaptureFixture[str]) -> None:
