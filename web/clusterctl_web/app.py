@@ -28,6 +28,7 @@ from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
 from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.plan_pages import PlanPages
@@ -45,14 +46,15 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     streams = StreamLimit()
     pages = Pages(live, renderer, sessions, streams, FleetMetrics(live.context))
     orders = Orders(live.context.site.folder)
+    work = LiveOrders(live)
     more = [
         *ActionPages(orders, renderer, NODES).routes(),
         *ActionPages(orders, renderer, PLANS).routes(),
         *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
         *AlertHook(live.context).routes(),
-        *Api(live).routes(),
+        *Api(live, work).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
-        *OperationPages(live, renderer).routes(),
+        *OperationPages(live, work, renderer).routes(),
         *PlanPages(live.context, renderer).routes(),
         *JobPages(JobViews(live.context), renderer).routes(),
     ]

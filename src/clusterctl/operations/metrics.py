@@ -44,8 +44,6 @@ WINDOW = timedelta(hours=24)
 """Steps that ended in it have their durations exported."""
 JOB_WINDOW = timedelta(days=7)
 """Failures of jobs that were attributed in it are counted."""
-_OVERLAP = timedelta(minutes=5)
-"""Events of several controllers are in the order of their numbers, and their clocks differ."""
 _QUANTILES = (0.5, 0.9, 1.0)
 
 
@@ -165,9 +163,10 @@ class FleetMetrics:
         context, now = self.context, CLOCK.now()
         health = context.journal.health()
         self._read_nodes(health.last_seq)
-        ends = self._steps.ends
-        since = max(now - WINDOW, ends[-1].at - _OVERLAP) if ends else now - WINDOW
-        self._steps.add(context.journal.recent((Kind.STEP_STARTED, Kind.REPORT_RECORDED), since), now)
+        journal, kinds = context.journal, (Kind.STEP_STARTED, Kind.REPORT_RECORDED)
+        self._steps.add(
+            journal.later(kinds, self._steps.seq) if self._steps.seq else journal.recent(kinds, now - WINDOW), now
+        )
         return self._found(now, health)
 
     def _read_nodes(self, last: int) -> None:
