@@ -1,4 +1,4 @@
-"""The work orders as the page shows them: states and wiring plan are read again where they have changed. Thread-safe."""
+"""The work orders as the page shows them: what has changed is read again. Thread-safe."""
 
 from __future__ import annotations
 

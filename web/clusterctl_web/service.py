@@ -24,7 +24,7 @@ from clusterctl_web.sessions import Access, StartToken
 AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
 THREADS = 8
-"""Requests that are answered at the same time: of two processors more would only take memory, which no thread gives back."""
+"""Requests that are answered at the same time: more would only take memory."""
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 

@@ -20,6 +20,7 @@ from clusterctl.fleet.incidents.derive import Channels, Route, Seen, derive, rou
 from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentKind, IncidentState, Phase, Severity
 from clusterctl.fleet.incidents.nodes import Stopped, stopped
 from clusterctl.fleet.incidents.signals import (
+    SAME_AS_LINKS,
     Nights,
     Signal,
     Trouble,
@@ -177,7 +178,8 @@ def _signals(
     nights = _nights(context, now)
     if nights is not None:
         yield from nights.signals({node.name: node for node in summaries})
-    yield from alert_signals(journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED))
+    repeated = SAME_AS_LINKS if judged is not None else frozenset[str]()
+    yield from alert_signals(journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED), repeated)
 
 
 def acts_on_links(watch: WatchSettings | None) -> bool:

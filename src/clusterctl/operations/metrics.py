@@ -158,6 +158,12 @@ class FleetMetrics:
         with self._lock:
             return exposition(self._snapshot())
 
+    def figures(self) -> tuple[NodeFigures, ...]:
+        """Return what is known of each node now."""
+        with self._lock:
+            self._read_nodes(self.context.journal.health().last_seq)
+            return tuple(self._nodes.values())
+
     def _snapshot(self) -> FleetSnapshot:
         """Read the journal and the site's records."""
         context, now = self.context, CLOCK.now()
@@ -341,7 +347,7 @@ def _worst(node: NodeState) -> Mapping[tuple[str, str], tuple[float, Bound]]:
             if judged is None:
                 continue
             key, (value, bound) = judged
-            if key not in worst or _margin(value, bound) < _margin(*worst[key]):
+            if key not in worst or margin(value, bound) < margin(*worst[key]):
                 worst[key] = value, bound
     return worst
 
@@ -355,7 +361,8 @@ def _judged(finding: Finding) -> tuple[tuple[str, str], tuple[float, Bound]] | N
     return (finding.check, measured.unit), (measured.value, expected)
 
 
-def _margin(value: float, bound: Bound) -> float:
+def margin(value: float, bound: Bound) -> float:
+    """Return how far a value is from the nearer of its limits; below zero beyond it."""
     margins = [value - bound.low] if bound.low is not None else []
     margins += [bound.high - value] if bound.high is not None else []
     return min(margins)
