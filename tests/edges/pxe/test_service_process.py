@@ -154,7 +154,7 @@ def test_killed_it_is_started_again(tmp_path: Path) -> None:
             assert "killed by signal 9" in found.until_lost(times)
             assert found.get("/boot.ipxe").status_code == 200
             assert found.service.pid != killed
-        found.service.check()
+            eventually(lambda: _serves(found.service), "it serves, but is held for lost")
         assert found.attempts.find("node001") == before
         the_whole_service(found)
 
