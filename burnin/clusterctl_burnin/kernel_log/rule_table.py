@@ -695,7 +695,16 @@ RULES = (
     Rule(
         "hca",
         Verdict.WARN,
-        words=("Create QP", "WC error", "max exceeded", "umem_get", "udata", "Failed to create CQ", "Resize CQ", "max_dest_rd"),
+        words=(
+            "Create QP",
+            "WC error",
+            "max exceeded",
+            "umem_get",
+            "udata",
+            "Failed to create CQ",
+            "Resize CQ",
+            "max_dest_rd",
+        ),
         patterns=(
             r"^infiniband (?P<part>\w+): \w+:\d+:\(pid \d+\): (?:Create QP type \d+ failed|WC error: )",
             r"^bnxt_en %pci% bnxt_re\d+: .*(?:max exceeded|umem_get failed|copy \w+ udata|Resize CQ .*(?:Busy|out of range)|max_dest_rd_atomic)",
