@@ -36,14 +36,14 @@ from clusterctl_web.plan_pages import PlanPages
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
 from clusterctl_web.run_pages import RunPages
-from clusterctl_web.sessions import Access, Sessions
+from clusterctl_web.sessions import SignInRules, UserSessions
 from clusterctl_web.sign_in import SignIn
 
 
-def application(live: LiveFleet, access: Access) -> Starlette:
+def application(live: LiveFleet, access: SignInRules) -> Starlette:
     """Return the application of one site."""
     renderer = Renderer(live.context.site.settings)
-    sessions = Sessions(access)
+    sessions = UserSessions(access)
     streams = StreamLimit()
     figures, work = FleetMetrics(live.context), LiveOrders(live)
     pages = Pages(live, renderer, sessions, streams, figures, work)
