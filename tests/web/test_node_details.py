@@ -159,7 +159,7 @@ def test_a_part_has_its_history(context: SiteContext, tmp_path: Path) -> None:
     text = page.get("/parts/16%2F50").text
     assert "n1" in text
     assert "<script>alert" not in text
-    assert page.get("/parts/nobody").status_code in (400, 404)
+    assert page.get("/parts/unknown").status_code in (400, 404)
 
 
 def test_a_stopped_node_names_its_work_order(context: SiteContext, tmp_path: Path) -> None:
