@@ -12,6 +12,7 @@ from typing import Any
 from clusterctl.edges.job_folder import JobFolder, remove_folders
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.formats.node_evidence import NodeFiles
 from clusterctl.jobs.collection import CollectionRequest, Wanted
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
@@ -21,7 +22,6 @@ from clusterctl.operations.operation import Control, Event, current_time
 from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import Deadline
 from clusterctl.ports.jobs import Jobs
-from clusterctl.steps.job_collection import CollectedNode
 
 ALL_S = 600.0
 """Seconds for the whole collection."""
@@ -107,7 +107,7 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
         if not one.answered:
             unread[one.node] = one.missing[0] if one.missing else ""
             control.on_event(Event(text=unread[one.node], node=one.node))
-        facts.take(one, of_the_job=one.node == job.batch_host)
+        facts.take(one.node, one.found, of_the_job=one.node == job.batch_host)
     lost, unknown = _lost(job, names, adapters, deadline)
     folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
     remove_folders(outdated(context.site))
@@ -122,12 +122,12 @@ class _HostFacts:
     ranks: dict[str, str] = field(default_factory=dict)
     utc_offset: str = ""
 
-    def take(self, one: CollectedNode, *, of_the_job: bool) -> None:
+    def take(self, host: str, found: NodeFiles, *, of_the_job: bool) -> None:
         """Take what a host knows. `of_the_job`: the job's script runs there, so its time zone is that of the logs."""
-        self.addresses |= dict.fromkeys(one.found.addresses, one.node)
-        self.ranks |= {str(rank): one.node for rank in one.found.ranks}
+        self.addresses |= dict.fromkeys(found.addresses, host)
+        self.ranks |= {str(rank): host for rank in found.ranks}
         if of_the_job or not self.utc_offset:
-            self.utc_offset = one.found.utc_offset
+            self.utc_offset = found.utc_offset
 
 
 def of_all_ranks(job: ScheduledJob, names: tuple[str, ...], files: Mapping[str, bytes]) -> Mapping[str, bytes]:
