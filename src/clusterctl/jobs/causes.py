@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
-from clusterctl.jobs.attribution import Action, Candidate, Suspect
+from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case, shared
 from clusterctl.jobs.evidence import BmcEvent, Observation, Source
 
@@ -33,7 +33,7 @@ def broken_parts(case: Case) -> Iterator[Candidate]:
             _from("shared_fabric", near[0]),
             certainty=Certainty.LIKELY,
             cause=f"{len(hosts)} hosts lost their links at once: a switch, or a cable that they share",
-            action=Action.WAIT,
+            action=JobAction.WAIT,
             because=(f"within a minute on {_listed(hosts)}",),
         )
     shown = set(map(id, chain.from_iterable(together)))
@@ -63,7 +63,7 @@ def _lost_node(case: Case, node: str, line: Observation | None) -> Candidate:
         layer=Layer.HARDWARE,
         certainty=Certainty.PROVEN if events else Certainty.LIKELY,
         cause=f"the scheduler lost the node {node or 'of which it gives no name'}",
-        action=Action.RESTART_WITHOUT,
+        action=JobAction.RESTART_WITHOUT,
         remedy="read the BMC's event log and the power state of the node; restart without it",
         suspects=(Suspect(host=node),) if node else (),
         at=min((event.at for event in events), default=at),
@@ -87,23 +87,23 @@ def storage(case: Case) -> Iterator[Candidate]:
             _from("shared_storage", near[0]),
             certainty=Certainty.PROVEN,
             cause=f"shared storage did not serve {len(hosts)} hosts",
-            action=Action.WAIT,
+            action=JobAction.WAIT,
             remedy="check the storage servers and the network to them; drain no host for it",
             because=(f"within a minute on {_listed(hosts)}",),
         )
     if not several:
         yield from (replace(_from("storage_of_one_host", one), suspects=(_suspect(case, one),)) for one in found[:1])
     for one in case.of_rules(*_FULL):
-        yield replace(_from("storage_full", one), action=Action.STOP)
+        yield replace(_from("storage_full", one), action=JobAction.STOP)
 
 
 def memory(case: Case) -> Iterator[Candidate]:
     """Blame the application where kernel, scheduler or CUDA report that it used up its memory."""
     for one in case.of_layers(Layer.APPLICATION):
         if one.source is Source.KERNEL and one.rule == "kernel_node":
-            yield replace(_from("host_memory", one), suspects=(_suspect(case, one),), action=Action.STOP)
+            yield replace(_from("host_memory", one), suspects=(_suspect(case, one),), action=JobAction.STOP)
     for one in (*case.of_rules("slurm_out_of_memory")[:1], *case.of_rules("cuda_out_of_memory")[:1]):
-        yield replace(_from("memory_used_up", one), action=Action.STOP)
+        yield replace(_from("memory_used_up", one), action=JobAction.STOP)
     if case.evidence.scheduler.state == "OUT_OF_MEMORY" and not case.of_rules("slurm_out_of_memory"):
         yield Candidate(
             rule="memory_used_up",
@@ -111,7 +111,7 @@ def memory(case: Case) -> Iterator[Candidate]:
             layer=Layer.APPLICATION,
             certainty=Certainty.PROVEN,
             cause="a task used more host memory than its job may",
-            action=Action.STOP,
+            action=JobAction.STOP,
             remedy="give the job more memory (--mem), or use fewer data loader workers",
             persistence=Persistence.PERSISTENT,
             at=case.evidence.scheduler.ended,
@@ -158,7 +158,7 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
             _from("same_error_on_hosts", near[0]),
             layer=Layer.APPLICATION,
             certainty=Certainty.LIKELY,
-            action=Action.STOP,
+            action=JobAction.STOP,
             because=because,
         )
     if several:
@@ -170,12 +170,12 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
                 _from("same_error_on_one_host", one),
                 layer=Layer.HARDWARE,
                 certainty=Certainty.LIKELY,
-                action=Action.RESTART_WITHOUT,
+                action=JobAction.RESTART_WITHOUT,
                 suspects=(_suspect(case, one),),
                 because=(f"job {past[0].job} had it on {one.host}, too",),
             )
         else:
-            yield replace(_from("error_of_a_program", one), action=Action.RESTART, suspects=(_suspect(case, one),))
+            yield replace(_from("error_of_a_program", one), action=JobAction.RESTART, suspects=(_suspect(case, one),))
 
 
 def network_pairs(case: Case) -> Iterator[Candidate]:
@@ -216,16 +216,16 @@ def programs(case: Case) -> Iterator[Candidate]:
     if exceptions:
         yield _exception(exceptions)
     for one in case.of_layers(Layer.DATA)[:1]:
-        yield replace(_from("data_loader", one), action=Action.STOP, suspects=(_suspect(case, one),))
+        yield replace(_from("data_loader", one), action=JobAction.STOP, suspects=(_suspect(case, one),))
     for one in case.of_layers(Layer.FRAMEWORK)[:1]:
         again = bool(case.earlier(one.rule))
         yield replace(
             _from("framework", one),
-            action=Action.STOP if again else Action.RESTART,
+            action=JobAction.STOP if again else JobAction.RESTART,
             because=("an earlier attempt had it, too",) if again else (),
         )
     for one in case.of_rules("ib_remote_access", "nccl_usage")[:1]:
-        yield replace(_from("error_of_a_program", one), action=Action.STOP)
+        yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
 
 
 def _exception(exceptions: tuple[Observation, ...]) -> Candidate:
@@ -236,7 +236,7 @@ def _exception(exceptions: tuple[Observation, ...]) -> Candidate:
         _from("exception", exceptions[0]),
         certainty=Certainty.PROVEN if several else Certainty.LIKELY,
         cause=f"the program raised {kind}",
-        action=Action.STOP,
+        action=JobAction.STOP,
         because=(f"on {len(ranks)} ranks",) if several else (),
     )
 
@@ -249,7 +249,7 @@ def orders(case: Case) -> Iterator[Candidate]:
     if case.evidence.scheduler.state in _FAILED:
         return
     for one in case.of_layers(Layer.SCHEDULER)[:1]:
-        yield replace(_from("ended_by_order", one), action=Action.NOTHING)
+        yield replace(_from("ended_by_order", one), action=JobAction.NOTHING)
         return
     facts = case.evidence.scheduler
     if facts.state in _ORDERS:
@@ -259,7 +259,7 @@ def orders(case: Case) -> Iterator[Candidate]:
             layer=Layer.SCHEDULER,
             certainty=Certainty.PROVEN,
             cause=f"the scheduler ended the job: {facts.state}",
-            action=Action.NOTHING,
+            action=JobAction.NOTHING,
             remedy="restart from the last checkpoint where the job is not done",
             persistence=Persistence.TRANSIENT,
             at=facts.ended,
@@ -288,7 +288,7 @@ def _from(rule: str, one: Observation) -> Candidate:
         persistence=blame.persistence,
         cause=one.meaning.meaning,
         remedy=one.meaning.remedy,
-        action=Action.RESTART_WITHOUT,
+        action=JobAction.RESTART_WITHOUT,
         at=one.at,
         first=one,
     )
@@ -301,7 +301,7 @@ def _nan(first: Observation, layer: Layer, certainty: Certainty, because: tuple[
         _from("no_number", first),
         layer=layer,
         certainty=certainty,
-        action=Action.RESTART_WITHOUT if hardware else Action.STOP,
+        action=JobAction.RESTART_WITHOUT if hardware else JobAction.STOP,
         cause=f"a loss or gradient is no number: {what}",
         because=because,
     )
