@@ -67,7 +67,7 @@ def parse_node_files(text: str, *, where: str) -> NodeFiles:
 
 
 def _files(answer: _Answer) -> tuple[dict[str, bytes], list[str]]:
-    """Return the files by name, and what is said of each that could not be unpacked."""
+    """Return the files by name, and a message for each that could not be unpacked."""
     files: dict[str, bytes] = {}
     lost = []
     left = MAX_BYTES
