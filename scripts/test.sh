@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
 # run on the same machine is refused.
-# Arguments go to pytest. Without any, the tests with labs run one after the other, and beside them the tests without a lab,
+# Arguments go to pytest. Without any, the tests with labs run one after the other; the tests without a lab run at the same time,
 # four files at a time. Tests that are marked `quiet` run last, when nothing else does.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
@@ -30,11 +30,11 @@ echo "in $PWD, process $$" | as_root tee "$lock" >/dev/null
 before=$(labs)
 
 state=$(mktemp -d)
-beside=
+other_half=
 
 clean_up() {
     local status=$? name
-    [ -z "$beside" ] || ! kill -INT -- "-$beside" 2>/dev/null || wait "$beside" || true
+    [ -z "$other_half" ] || ! kill -INT -- "-$other_half" 2>/dev/null || wait "$other_half" || true
     for name in $(comm -13 <(echo "$before") <(labs)); do
         is_ours "$name" || continue
         log "removing lab $name, which the tests left"
@@ -79,10 +79,10 @@ without_labs() {
 status=0
 set -m  # in a process group of its own, which can be interrupted
 without_labs &
-beside=$!
+other_half=$!
 set +m
 tests labs -m "lab and not soak and not quiet" "${slowest[@]}" "${with_labs[@]}" || status=$?
-wait "$beside" || status=$?
-beside=
+wait "$other_half" || status=$?
+other_half=
 tests quiet -m "lab and not soak and quiet" "${slowest[@]}" "${with_labs[@]}" || status=$?
 exit "$status"
