@@ -64,7 +64,7 @@ if [ $# -gt 0 ]; then
     exit
 fi
 
-# The longest first. tests/conftest.py holds every test with the mark to a file that names it.
+# tests/conftest.py holds every test with the mark to a file that names it.
 mapfile -t with_labs < <(grep -rl --include='test_*.py' 'pytest\.mark\.lab\b' tests lab/tests | sort)
 
 # Print the output when they have ended, in one piece.
