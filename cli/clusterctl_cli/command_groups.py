@@ -17,9 +17,9 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
-        "export": ("export:export", "Write the site's state to NetBox, and Slurm's files."),
-        "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
+        "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
+        "export": ("export:export", "Write the site's state to NetBox, and Slurm's files."),
     },
     "Fleet": {
         "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
@@ -69,8 +69,8 @@ SECTIONS: Mapping[str, CommandTable] = {
         "rma": ("rma:rma", "Record returns of parts to their vendors."),
     },
     "Service": {
-        "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
+        "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "tickets": ("tickets:tickets", "Create and update tickets of incidents."),
         "worker": ("worker:worker", "Carry out runs that --queue orders."),
         "workers": ("worker:workers", "List the workers and the runs that wait for one."),

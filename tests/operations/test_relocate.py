@@ -13,7 +13,7 @@ import pytest
 
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.pxe.attempt import Attempt, AttemptState
+from clusterctl.edges.pxe.attempt import InstallAttempt, AttemptState
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.fleet.acts import Act, PlaceDetails
 from clusterctl.fleet.errors import ConflictError, EdgeError, UsageError
@@ -137,7 +137,9 @@ def test_a_renamed_node_is_the_same_node(world: World) -> None:
 def test_its_installer_record_and_host_key_follow(world: World) -> None:
     """Else a later install would find no record, and write the OS again."""
     store = AttemptStore(world.folder / "state" / "pxe" / "machines")
-    done = Attempt("n1", AttemptState.DONE, Serial("S1"), (Mac("02:00:00:00:00:01"),), DiskContract(Serial("D")), "a1")
+    done = InstallAttempt(
+        "n1", AttemptState.DONE, Serial("S1"), (Mac("02:00:00:00:00:01"),), DiskContract(Serial("D")), "a1"
+    )
     store.put(done, {"overlay.tar": b"x"})
     key = HostKeys(world.folder / "state" / "host_keys").get("n1")
     world.run(name="gpu7")
@@ -149,7 +151,7 @@ def test_its_installer_record_and_host_key_follow(world: World) -> None:
 def test_a_running_install_keeps_its_name(world: World) -> None:
     """The machine reports itself under the record's name: that is not taken away while it does."""
     store = AttemptStore(world.folder / "state" / "pxe" / "machines")
-    store.put(Attempt("n1", AttemptState.WRITING, Serial("S1"), (), DiskContract(Serial("D")), "a1"), {})
+    store.put(InstallAttempt("n1", AttemptState.WRITING, Serial("S1"), (), DiskContract(Serial("D")), "a1"), {})
     with pytest.raises(ConflictError, match="its install runs"):
         store.rename("n1", "gpu7")
     assert store.find("n1") is not None
