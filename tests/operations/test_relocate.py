@@ -13,7 +13,7 @@ import pytest
 
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.pxe.attempt import InstallAttempt, AttemptState
+from clusterctl.edges.pxe.attempt import AttemptState, InstallAttempt
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.fleet.acts import Act, PlaceDetails
 from clusterctl.fleet.errors import ConflictError, EdgeError, UsageError
