@@ -1,4 +1,4 @@
-"""Faults that show only beside working processors: weak power supplies brake GPUs, a weak adapter hardly writes."""
+"""Faults that show only while processors work: weak power supplies brake GPUs, a weak adapter hardly writes."""
 
 from __future__ import annotations
 

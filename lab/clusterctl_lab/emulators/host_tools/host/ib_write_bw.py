@@ -30,7 +30,7 @@ GET_ADDRESS = 0x8915  # SIOCGIFADDR, linux/sockios.h
 REAL = "/usr/bin/ib_write_bw"
 CHUNK = 1 << 20
 STALL_S = 10.0
-"""How long an adapter that is slow beside other loads stops after each message."""
+"""How long an adapter that is slow while other loads run stops after each message."""
 RULE = "-" * 87
 
 
@@ -138,7 +138,7 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
     with control, control.makefile("rwb") as lines:
         where = json.loads(lines.readline())
         message, sent = bytes(options.size), 0
-        slow = where["guid"] == hca.guid and slows_adapter(hca)  # to itself: only beside all other loads
+        slow = where["guid"] == hca.guid and slows_adapter(hca)  # to itself: only while other loads run
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as data:
             data.bind((ipv4_address(hca.interface), 0))
             data.connect((where["address"], where["port"]))

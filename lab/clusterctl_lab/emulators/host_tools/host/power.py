@@ -24,12 +24,12 @@ def work_processors(facts: Facts) -> None:
 
 
 def brakes_gpus(facts: Facts, processes: str = PROCESSES) -> bool:
-    """Return whether the GPUs work beside the processors, on weak power."""
+    """Return whether GPUs and processors work at the same time, on weak power."""
     return facts.weak_power and _processors_work(processes)
 
 
 def slows_adapter(hca: Hca, processes: str = PROCESSES) -> bool:
-    """Return whether the adapter works beside the processors, and is slow then."""
+    """Return whether adapter and processors work at the same time, and the adapter is slow then."""
     return hca.load_slow and _processors_work(processes)
 
 
