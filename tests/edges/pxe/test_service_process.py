@@ -17,7 +17,7 @@ import requests
 
 from clusterctl.edges.pxe import service_process
 from clusterctl.edges.pxe.addresses import listen
-from clusterctl.edges.pxe.attempt import Attempt
+from clusterctl.edges.pxe.attempt import InstallAttempt
 from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import POST_BYTES, Setup
@@ -36,7 +36,7 @@ BASE = "http://192.0.2.1:8080"
 class Running:
     service: ServiceProcess
     attempts: AttemptStore
-    attempt: Attempt
+    attempt: InstallAttempt
     url: str
 
     def get(self, path: str) -> requests.Response:
