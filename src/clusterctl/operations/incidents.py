@@ -5,7 +5,7 @@ What happens to an incident is written in one transaction with the messages that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ import stamina
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Event, Kind, Stream
+from clusterctl.fleet.fabric.port_acts import DisabledPort
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.incidents.derive import Channels, Route, Seen, derive, routed
 from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentKind, IncidentState, Phase, Severity
@@ -159,25 +160,33 @@ def _faults_known(known: Sequence[IncidentState]) -> Iterator[str]:
 def _signals(
     context: SiteContext, summaries: Sequence[NodeSummary], faults: Sequence[str], now: datetime
 ) -> Iterator[Signal]:
-    journal = context.journal
-    judged, out = _last_judgement(context), ports_out(journal)
+    out = ports_out(context.journal)
+    yield from _link_signals(context, out)
+    yield from _fault_signals(context, out, frozenset(faults))
+    nights = _nights(context, now)
+    if nights is not None:
+        yield from nights.signals({node.name: node for node in summaries})
+    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED))
+
+
+def _link_signals(context: SiteContext, out: Sequence[DisabledPort]) -> Iterator[Signal]:
+    judged = _last_judgement(context)
     if acts_on_links(context.site.settings.fabric.watch):
         yield from watched_links(judged, out)
     elif judged is not None and isinstance(judged.payload, FabricLinksJudged):
         yield from link_signals(judged, judged.payload)
-    seen = list(journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
+
+
+def _fault_signals(context: SiteContext, out: Sequence[DisabledPort], known: Collection[str]) -> Iterator[Signal]:
+    """Yield the fabric's faults, without those of links that are out of use. `known`: those with incidents already."""
     anchors = {
         event.payload.fault.subject: str(event.seq)
-        for event in seen
+        for event in context.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN)
         if isinstance(event.payload, FabricFaultSeen) and event.payload.fault is not None
     }
     own = [{one.label, one.place.peer} for one in out]
     others = [fault for fault in context.faults() if not any(set(fault.subjects) <= ends for ends in own)]
-    yield from fault_signals(others, anchors, frozenset(faults))
-    nights = _nights(context, now)
-    if nights is not None:
-        yield from nights.signals({node.name: node for node in summaries})
-    yield from alert_signals(journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED))
+    yield from fault_signals(others, anchors, known)
 
 
 def acts_on_links(watch: WatchSettings | None) -> bool:
