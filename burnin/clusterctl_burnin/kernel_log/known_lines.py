@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -21,8 +20,7 @@ class KnownLines:
 
     def test(self) -> KnownTest:
         """Return a test for these and the shipped ones."""
-        with _COMPILING:
-            return KnownTest(self.templates, _combined((*shipped_patterns(), *self.patterns)))
+        return KnownTest(self.templates, _combined((*shipped_patterns(), *self.patterns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +38,6 @@ class KnownTest:
 def shipped_patterns() -> tuple[str, ...]:
     lines = text_of("data/kernel_lines.tsv").splitlines()
     return tuple(line.split("\t")[0] for line in lines if line and not line.startswith("#"))
-
-
-_COMPILING = threading.Lock()
-"""Many threads judge nodes: one of them compiles the pattern, the others wait for it."""
 
 
 @functools.lru_cache(maxsize=16)

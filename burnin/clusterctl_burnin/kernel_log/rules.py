@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from dataclasses import dataclass
 
 from clusterctl.fleet.blame import Blame, Certainty, Layer, Role
@@ -87,16 +86,7 @@ class KernelLogRules:
         return any(pattern.search(text) for pattern in self.needed)
 
 
-_COMPILING = threading.Lock()
-"""Many threads judge nodes with the same messages: one of them compiles a pattern, the others wait for it."""
-
-
+@functools.cache
 def compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern of a rule. Compiled for the first message that has the rule's words: few of 300 are needed."""
-    with _COMPILING:
-        return _compiled(pattern)
-
-
-@functools.cache
-def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
