@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import GpuLoad, GpuLoadEnd, LoadedGpu, parse_gpu_load
 from clusterctl_burnin.probe import loader, programs
 
 CEILINGS: Mapping[str, Mapping[str, float]] = {
@@ -50,7 +50,7 @@ def ceilings(gpu: LoadedGpu) -> Mapping[str, float]:
 
 def lines(load: GpuLoad) -> Iterator[str]:
     for gpu in load.gpus:
-        how = "" if gpu.ended is Ended.OK else f" in {gpu.phase} {gpu.error}"
+        how = "" if gpu.ended is GpuLoadEnd.OK else f" in {gpu.phase} {gpu.error}"
         yield f"{gpu.subject} {gpu.model} {gpu.serial or gpu.uuid}: {gpu.ended.value}{how}".rstrip()
         of = ceilings(gpu)
         for name, value in gpu.figures.items():
@@ -66,7 +66,7 @@ def lines(load: GpuLoad) -> Iterator[str]:
 
 def sound(load: GpuLoad) -> bool:
     """Every device went to the end, and all computed the same."""
-    ended = all(gpu.ended is Ended.OK and gpu.digest and not gpu.mismatches for gpu in load.gpus)
+    ended = all(gpu.ended is GpuLoadEnd.OK and gpu.digest and not gpu.mismatches for gpu in load.gpus)
     return ended and len({gpu.digest for gpu in load.gpus}) == 1
 
 

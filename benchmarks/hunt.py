@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
-from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
+from clusterctl_burnin.campaign import Campaign, CampaignPlan, GroupTrials
 from clusterctl_burnin.hunting.answer import MOST_UNMET
-from clusterctl_burnin.hunting.model import Group, Part, PartKind, host, pair
+from clusterctl_burnin.hunting.model import Group, HuntPart, PartKind, host, pair
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import parse_limits
 from clusterctl_burnin.loads.model import Trial, TrialOutcome
@@ -85,7 +85,7 @@ class Fleet:
         begin = chance.uniform(0, BURST_BEGINS)
         self._burst = (begin, begin + BURST_SECONDS) if world.burst else (0.0, 0.0)
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[HuntPart]:
         match self.world.kind:
             case PartKind.HOST:
                 yield from map(host, self._chance.sample(self.names, self.world.count))
@@ -93,7 +93,7 @@ class Fleet:
                 yield pair(*self._chance.sample(self.names, 2))
             case PartKind.LEAF | PartKind.UPLINK as kind:
                 leaf = self._chance.choice(sorted(set(self.topology.values())))
-                yield Part(kind, tuple(name for name in self.names if self.topology[name] == leaf), leaf)
+                yield HuntPart(kind, tuple(name for name in self.names if self.topology[name] == leaf), leaf)
 
     def failed_rails(self, load: str, group: Group, begin: float, end: float) -> frozenset[int]:
         """Return the rails on which a run fails."""
@@ -105,7 +105,7 @@ class Fleet:
             return frozenset({self.rail} if self.world.one_rail else range(RAILS))
         return frozenset()
 
-    def _shows(self, part: Part, members: frozenset[str]) -> bool:
+    def _shows(self, part: HuntPart, members: frozenset[str]) -> bool:
         match part.kind:
             case PartKind.HOST | PartKind.PAIR:
                 touched = members.issuperset(part.names)
@@ -125,8 +125,8 @@ class Hunted:
     all_seconds: float
 
 
-def plan(suite: str, fleet: Fleet) -> Plan:
-    return Plan(shipped_suite(suite), limits(), "ops", fleet.topology)
+def plan(suite: str, fleet: Fleet) -> CampaignPlan:
+    return CampaignPlan(shipped_suite(suite), limits(), "ops", fleet.topology)
 
 
 def limits() -> Limits:
@@ -134,7 +134,7 @@ def limits() -> Limits:
     return parse_limits(text, where=LIMITS_FILE)
 
 
-def run_seconds(hunt: Plan, load: str) -> float:
+def run_seconds(hunt: CampaignPlan, load: str) -> float:
     """Return how long a healthy run of the load takes, without its start."""
     methods, suite = hunt.limits.methods, hunt.suite
     if load == "ib_write_bw":

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from clusterctl.edges.pxe.addresses import listen
 from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.channel import NOT_FOUND, Call, Reply
+from clusterctl.edges.pxe.channel import NOT_FOUND, Call, ChannelReply
 from clusterctl.edges.pxe.server import server
 
 ADDRESS, IMAGE = "127.0.0.1", "images/x/1/rootfs.tar.zst"
@@ -52,7 +52,7 @@ class Rate:
 class Nothing:
     """A run that knows no attempt."""
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: Call) -> ChannelReply:
         del call
         return NOT_FOUND
 

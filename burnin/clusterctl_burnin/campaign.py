@@ -12,7 +12,7 @@ from typing import Any
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Digest
 from clusterctl_burnin.hunting.hunt import Hunt
-from clusterctl_burnin.hunting.model import Group, Result, Round, Rules, Topology
+from clusterctl_burnin.hunting.model import Group, HuntResult, HuntRound, Rules, Topology
 from clusterctl_burnin.hunting.node_status import Measured, NodeStatus, measured_groups
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, event_from_data, event_to_data
 from clusterctl_burnin.hunting.wide_rounds import wide_rounds
@@ -41,22 +41,22 @@ class GroupTrials:
     group: Group
     trials: tuple[Trial, ...]
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[HuntResult]:
         """Return the results for the hunt, by rail; a job without a trial of its group is unmeasured."""
         mine = [trial for trial in self.trials if set(trial.members) == set(self.group)]
         railed = [trial for trial in mine if trial.rail is not None] or mine
         if not railed:
-            yield Result(self.number, self.group, TrialOutcome.UNMEASURED)
+            yield HuntResult(self.number, self.group, TrialOutcome.UNMEASURED)
         for trial in railed:
             named = tuple(sorted(set(trial.missing) & set(self.group)))
-            yield Result(self.number, self.group, trial.outcome, trial.rail, named)
+            yield HuntResult(self.number, self.group, trial.outcome, trial.rail, named)
 
 
-CampaignEvent = Round | GroupTrials | Dropped
+CampaignEvent = HuntRound | GroupTrials | Dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CampaignPlan:
     """What a load is run by: suite, limits of the SKU, the user on the hosts, and the leaves of the hosts."""
 
     suite: Suite
@@ -93,14 +93,16 @@ class Plan:
 class Campaign:
     """Its state is its events: one that was killed goes on from them. Not thread-safe."""
 
-    def __init__(self, plan: Plan, load: str, names: Iterable[str], events: Iterable[CampaignEvent] = ()) -> None:
+    def __init__(
+        self, plan: CampaignPlan, load: str, names: Iterable[str], events: Iterable[CampaignEvent] = ()
+    ) -> None:
         """Begin a campaign. `events`: of one that is to go on; nodes that are not among `names` are absent."""
         self.load = load
         self._plan = plan
         self._rules = plan.rules(load)
         known = tuple(events)
         self._trials = [trial for event in known if isinstance(event, GroupTrials) for trial in event.trials]
-        asked = {name for event in known if isinstance(event, Round) for name in event.hosts}
+        asked = {name for event in known if isinstance(event, HuntRound) for name in event.hosts}
         self._names = {*names, *asked}
         self._hunt = self._rebuilt(tuple(_for_hunt(known)))
         for name in sorted(asked - set(names)):
@@ -109,13 +111,13 @@ class Campaign:
     @property
     def rounds(self) -> int:
         """So many were asked."""
-        return sum(isinstance(event, Round) for event in self._hunt.events)
+        return sum(isinstance(event, HuntRound) for event in self._hunt.events)
 
     @property
     def dropped(self) -> tuple[str, ...]:
         return self._hunt.answer().dropped
 
-    def next(self) -> Round | None:
+    def next(self) -> HuntRound | None:
         """Return the groups to run now; None where nothing more can be learned from the present nodes."""
         return self._hunt.next()
 
@@ -162,7 +164,7 @@ class Campaign:
         return Measured(self.load, tuple(self._trials), self._hunt.answer())
 
     def _rebuilt(self, events: tuple[HuntEvent, ...]) -> Hunt:
-        asked = sum(isinstance(event, Round) for event in events)
+        asked = sum(isinstance(event, HuntRound) for event in events)
         wide = wide_rounds(sorted(self._names), self._rules)
         self._rules = replace(self._rules, rounds=asked + self._rules.screening + wide + FURTHER_ROUNDS)
         return Hunt(self._names, self._rules, events, self._plan.topology)
@@ -191,7 +193,7 @@ def from_data(data: Mapping[str, Any]) -> CampaignEvent:
     """Return the event. Raise ParseError for what is no event of a campaign."""
     if "trials" not in data:
         event = event_from_data(data)
-        if isinstance(event, Result):
+        if isinstance(event, HuntResult):
             raise ParseError(f"this is no event of a campaign: {dict(data)}")
         return event
     try:
@@ -235,9 +237,9 @@ def one_after_the_other(histories: Iterable[Iterable[CampaignEvent]]) -> tuple[C
     """Return the events of several campaigns of one load as those of one: their rounds are renumbered."""
     found: list[CampaignEvent] = []
     for history in histories:
-        before = max((event.number for event in found if isinstance(event, Round)), default=0)
+        before = max((event.number for event in found if isinstance(event, HuntRound)), default=0)
         for event in history:
-            if isinstance(event, (Round, GroupTrials)):
+            if isinstance(event, (HuntRound, GroupTrials)):
                 found.append(replace(event, number=event.number + before))
             else:
                 found.append(replace(event, round=event.round + before))

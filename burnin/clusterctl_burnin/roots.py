@@ -48,7 +48,7 @@ NO_CAUSES: Mapping[str, Sequence[Cause]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RootRule:
     """A failed finding that meets `root` explains each bad one that meets `consequence`, of the same part if so set."""
 
     root: Test
@@ -81,53 +81,53 @@ _off_the_bus = _coded(Code.XID_OFF_THE_BUS)
 _remap_failed = _coded(Code.GPU_REMAP_FAILED)
 
 RULES = (
-    Rule(_of("reachable"), lambda _: True),
-    Rule(_of("identity"), lambda _: True),
-    Rule(_of("cpu_share"), _slow_or_unmeasured),
-    Rule(_of("root_writable", "disk_space"), _of(*_DOCKERS, "failed_units", "node_exporter")),
-    Rule(_of("mounts"), _of(*_DOCKERS, "failed_units")),
-    Rule(_of("zpool"), _of(*_DOCKERS, "failed_units")),
-    Rule(_of("docker"), _of("zpool", "docker_gpu", "monitoring_containers")),
-    Rule(_of("host_network"), _of("dns")),
-    Rule(_of("nvidia_driver"), _of(*_GPU_CHECKS)),
-    Rule(_off_the_bus, _of("gpu_count"), same_part=True),
-    Rule(_off_the_bus, _node_wide(_GPU_CHECKS)),
-    Rule(_off_the_bus, _xid, same_part=True),
-    Rule(_remap_failed, _of("gpu_ecc"), same_part=True),
-    Rule(_remap_failed, _coded(Code.XID_MEMORY), same_part=True),
-    Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
-    Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "gpu_recovery", "nvlink", "pcie_width"), same_part=True),
-    Rule(_xid, _unmeasured(_ASK_THE_DRIVER)),
-    Rule(_of("stuck_processes"), _coded(Code.PROBE_TIMED_OUT)),
-    Rule(_xid, _of("stuck_processes")),
-    Rule(_of("nvidia_driver"), _of(*_GPU_LOADS)),
-    Rule(_xid, _of(*_GPU_LOADS), same_part=True),
-    Rule(_of(*_GPU_CHECKS), _of(*_GPU_LOADS), same_part=True),
-    Rule(_of("gpu_count", "fabric_manager"), _unmeasured(frozenset(_GPU_LOADS))),
-    Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
-    Rule(_of("dcgm_diag", "gpu_load", "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
-    Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
-    Rule(_of("gpu_count"), _unmeasured(_ASK_THE_DRIVER)),
-    Rule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),
-    Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
-    Rule(_of("fabric_manager"), _of("nvlink", "all_reduce")),
-    Rule(_of("nvlink", "fabric_manager"), _of("gpu_topology")),
-    Rule(_of("hca_count"), _of("gpu_topology")),
-    Rule(_of("gpu_topology"), _of("all_reduce")),
-    Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
-    Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
-    Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors", "transceivers"})), same_part=True),
-    Rule(_of("transceivers"), _of("hca_link", "hca_errors", *_RAIL_LOADS), same_part=True),
-    Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
-    Rule(_of("pcie_chain"), _coded(Code.PCIE_BANDWIDTH_LIMITED)),
-    Rule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),
-    Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of(*_RAIL_LOADS), same_part=True),
-    Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
-    Rule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),
-    Rule(_of("nvlink", "fabric_manager", "gpu_topology"), _of("all_reduce_node")),
-    Rule(_xid, _of("all_reduce", "all_reduce_node")),
-    Rule(_of("ib_write_bw"), _of("all_reduce_rail"), same_part=True),
-    Rule(_of(*_RAIL_LOADS, *_GPU_LOADS, "all_reduce_node"), _of("all_reduce")),
+    RootRule(_of("reachable"), lambda _: True),
+    RootRule(_of("identity"), lambda _: True),
+    RootRule(_of("cpu_share"), _slow_or_unmeasured),
+    RootRule(_of("root_writable", "disk_space"), _of(*_DOCKERS, "failed_units", "node_exporter")),
+    RootRule(_of("mounts"), _of(*_DOCKERS, "failed_units")),
+    RootRule(_of("zpool"), _of(*_DOCKERS, "failed_units")),
+    RootRule(_of("docker"), _of("zpool", "docker_gpu", "monitoring_containers")),
+    RootRule(_of("host_network"), _of("dns")),
+    RootRule(_of("nvidia_driver"), _of(*_GPU_CHECKS)),
+    RootRule(_off_the_bus, _of("gpu_count"), same_part=True),
+    RootRule(_off_the_bus, _node_wide(_GPU_CHECKS)),
+    RootRule(_off_the_bus, _xid, same_part=True),
+    RootRule(_remap_failed, _of("gpu_ecc"), same_part=True),
+    RootRule(_remap_failed, _coded(Code.XID_MEMORY), same_part=True),
+    RootRule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
+    RootRule(_xid, _of("gpu_ecc", "gpu_row_remap", "gpu_recovery", "nvlink", "pcie_width"), same_part=True),
+    RootRule(_xid, _unmeasured(_ASK_THE_DRIVER)),
+    RootRule(_of("stuck_processes"), _coded(Code.PROBE_TIMED_OUT)),
+    RootRule(_xid, _of("stuck_processes")),
+    RootRule(_of("nvidia_driver"), _of(*_GPU_LOADS)),
+    RootRule(_xid, _of(*_GPU_LOADS), same_part=True),
+    RootRule(_of(*_GPU_CHECKS), _of(*_GPU_LOADS), same_part=True),
+    RootRule(_of("gpu_count", "fabric_manager"), _unmeasured(frozenset(_GPU_LOADS))),
+    RootRule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
+    RootRule(_of("dcgm_diag", "gpu_load", "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
+    RootRule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
+    RootRule(_of("gpu_count"), _unmeasured(_ASK_THE_DRIVER)),
+    RootRule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),
+    RootRule(_of("nvlink"), _of("fabric_manager"), same_part=True),
+    RootRule(_of("fabric_manager"), _of("nvlink", "all_reduce")),
+    RootRule(_of("nvlink", "fabric_manager"), _of("gpu_topology")),
+    RootRule(_of("hca_count"), _of("gpu_topology")),
+    RootRule(_of("gpu_topology"), _of("all_reduce")),
+    RootRule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
+    RootRule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
+    RootRule(_of("hca_link"), _unmeasured(frozenset({"hca_errors", "transceivers"})), same_part=True),
+    RootRule(_of("transceivers"), _of("hca_link", "hca_errors", *_RAIL_LOADS), same_part=True),
+    RootRule(_of("pcie_width"), _of("kernel_log"), same_part=True),
+    RootRule(_of("pcie_chain"), _coded(Code.PCIE_BANDWIDTH_LIMITED)),
+    RootRule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),
+    RootRule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of(*_RAIL_LOADS), same_part=True),
+    RootRule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
+    RootRule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),
+    RootRule(_of("nvlink", "fabric_manager", "gpu_topology"), _of("all_reduce_node")),
+    RootRule(_xid, _of("all_reduce", "all_reduce_node")),
+    RootRule(_of("ib_write_bw"), _of("all_reduce_rail"), same_part=True),
+    RootRule(_of(*_RAIL_LOADS, *_GPU_LOADS, "all_reduce_node"), _of("all_reduce")),
 )
 """In order: the first rule that explains a finding wins."""
 
@@ -162,7 +162,7 @@ def _with_cause(findings: list[Finding], check: str, cause: Cause) -> list[Findi
         return findings
     parents = {finding.key: finding.root for finding in findings if finding.root}
     consequence = _unmeasured(frozenset({check})) if cause.unmeasured else _of(check)
-    rule = Rule(_of(cause.check), consequence, cause.same_part)
+    rule = RootRule(_of(cause.check), consequence, cause.same_part)
 
     def linked(finding: Finding) -> Finding:
         return _link(finding, rule, [root for root in roots if finding.key not in _chain(root.key, parents)])
@@ -182,7 +182,7 @@ def _failed(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.verdict is Verdict.FAIL and not finding.root]
 
 
-def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:
+def _link(finding: Finding, rule: RootRule, roots: Sequence[Finding]) -> Finding:
     """Link a finding to its root. Of two roots that would explain each other, the first explains the second."""
     if finding.root or not rule.consequence(finding):
         return finding

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from clusterctl.cabling.explain.explanation import Explanation
+from clusterctl.cabling.explain.explanation import CablingExplanation
 from clusterctl.operations.cabling import VerifyResult
 from clusterctl_cli.console import VisibleConsole
 
@@ -31,9 +31,9 @@ def print_warnings(console: Console, warnings: tuple[str, ...]) -> None:
         console.print(Text(text + warnings[0], style="magenta"))
 
 
-def print_by_rack(console: Console, explanations: Iterable[Explanation]) -> None:
+def print_by_rack(console: Console, explanations: Iterable[CablingExplanation]) -> None:
     """Print explanations by rack, so that one walk repairs all of a rack."""
-    by_rack: dict[str, list[Explanation]] = {}
+    by_rack: dict[str, list[CablingExplanation]] = {}
     for explanation in explanations:
         by_rack.setdefault(explanation.rack, []).append(explanation)
     for rack, here in sorted(by_rack.items(), key=lambda item: (not item[0], item[0])):

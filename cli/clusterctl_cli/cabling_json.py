@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification
-from clusterctl.cabling.explain.explanation import Explanation
+from clusterctl.cabling.explain.explanation import CablingExplanation
 from clusterctl.operations.cabling import VerifyResult
 
 
@@ -19,7 +19,7 @@ def verification_json(verification: VerifyResult | EthernetVerification) -> dict
     }
 
 
-def explanation_json(explanation: Explanation) -> dict[str, object]:
+def explanation_json(explanation: CablingExplanation) -> dict[str, object]:
     return {
         "kind": explanation.kind.value,
         "subjects": list(explanation.subjects),

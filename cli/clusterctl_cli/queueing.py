@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class QueuePlacement:
     """Values of `--detach`, `--queue` and `--priority`."""
 
     detach: bool = False
@@ -26,7 +26,7 @@ class Placement:
     priority: int = 0
 
     @classmethod
-    def taken(cls, options: dict[str, Any]) -> Placement:
+    def taken(cls, options: dict[str, Any]) -> QueuePlacement:
         """Return the placement among a command's options, and take it out of these."""
         found = cls(**{name: options.pop(name) for name in ("detach", "pool", "priority") if name in options})
         if found.priority and not found.pool:
@@ -45,7 +45,7 @@ class Placement:
             raise UsageError(why, where=where, remedy=f"leave out {where}")
 
 
-def place(context: SiteContext, request: Any, preview: Preview, placement: Placement, *, as_json: bool) -> int:
+def place(context: SiteContext, request: Any, preview: Preview, placement: QueuePlacement, *, as_json: bool) -> int:
     """Order the operation elsewhere; follow a pool's run where a terminal reads it. Return the exit code."""
     origin = Origin(
         command=command_name(),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, splits, verdict
-from clusterctl.operations.settings import BaselineCheck, Check
+from clusterctl.operations.settings import BaselineCheck, SettingsCheck
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.output import failure_json
 from clusterctl_cli.text import columns, echo
@@ -14,7 +14,7 @@ from clusterctl_cli.text import columns, echo
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
 
-def check_json(check: Check) -> dict[str, Any]:
+def check_json(check: SettingsCheck) -> dict[str, Any]:
     """Return `{"nodes": [{"name":…, "sku":…, "verdict":…, "drift": […], "error":…}], "not_asked": {…},
     "splits": […]}`.
     """
@@ -37,7 +37,7 @@ def check_json(check: Check) -> dict[str, Any]:
     }
 
 
-def check_text(check: Check) -> str:
+def check_text(check: SettingsCheck) -> str:
     """Return what is not right, one line each; then where machines of one kind differ; then how many are right."""
     rows = [row for one in check.nodes for row in _rows(one)]
     lines = [columns(_HEAD, rows)] if rows else []
@@ -47,7 +47,7 @@ def check_text(check: Check) -> str:
     return "\n".join([*lines, f"{right} of {len(check.nodes)} nodes are as their baseline has them"])
 
 
-def print_check(check: Check, *, as_json: bool) -> None:
+def print_check(check: SettingsCheck, *, as_json: bool) -> None:
     """Print how machines stand to their baselines."""
     if as_json:
         print_document(check_json(check))

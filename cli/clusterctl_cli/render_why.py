@@ -14,13 +14,13 @@ from clusterctl.fleet.finding import Digest, Finding
 from clusterctl.fleet.hardware.parts import part_of
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.explanation import EvidenceSource, Explanation
+from clusterctl.operations.explanation import EvidenceSource, NodeExplanation
 from clusterctl_cli.render import STYLES
 from clusterctl_cli.render_people import people_text
 from clusterctl_cli.text import ago
 
 
-def why_text(explanation: Explanation) -> Text:
+def why_text(explanation: NodeExplanation) -> Text:
     """Return why the node is where it is, with the remedy and what it rests on."""
     node, now = explanation.node, explanation.at
     text = Text()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
-from clusterctl_burnin.hunting.model import Group, Round
+from clusterctl_burnin.campaign import Campaign, CampaignPlan, GroupTrials
+from clusterctl_burnin.hunting.model import Group, HuntRound
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Trial, TrialOutcome
 from clusterctl_burnin.suites.suite import shipped_suite
 from tests.lab_data import lab_limits
 
-PLAN = Plan(shipped_suite(), lab_limits(), "ops")
+PLAN = CampaignPlan(shipped_suite(), lab_limits(), "ops")
 PAIRS, GROUPS = "ib_write_bw", "all_reduce"
 Fails = Callable[[Group], bool]
 
@@ -25,7 +25,7 @@ def trial(group: Sequence[str], outcome: TrialOutcome, load: str = PAIRS, rail: 
     return Trial(load, tuple(group), outcome, lane, rail=rail, value=None if outcome is TrialOutcome.HUNG else 1.0)
 
 
-def reported(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[GroupTrials]:
+def reported(asked: HuntRound, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[GroupTrials]:
     def of(group: Group) -> tuple[Trial, ...]:
         outcome = TrialOutcome.SLOW if fails(group) else TrialOutcome.PASSED
         return tuple(trial(group, outcome, load, rail) for rail in (rails if load == PAIRS else (None,)))
@@ -55,7 +55,7 @@ def measured(load: str, trials: Iterable[Trial]) -> Measured:
     events = [
         event
         for (count, group), its in by_group.items()
-        for event in (Round(count, (group,)), GroupTrials(count, group, tuple(its)))
+        for event in (HuntRound(count, (group,)), GroupTrials(count, group, tuple(its)))
     ]
     everyone = {name for _, group in by_group for name in group}
     return Campaign(PLAN, load, everyone, events).measured()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, from_data, one_after_the_other, to_data
-from clusterctl_burnin.hunting.model import Group, PartKind, Round
+from clusterctl_burnin.campaign import Campaign, CampaignPlan, GroupTrials, from_data, one_after_the_other, to_data
+from clusterctl_burnin.hunting.model import Group, HuntRound, PartKind
 from clusterctl_burnin.hunting.node_status import NodeStatus
 from clusterctl_burnin.hunting.record import Dropped
 from clusterctl_burnin.loads.model import Participant, TrialOutcome
@@ -185,11 +185,11 @@ def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: i
 
     straight = Campaign(PLAN, PAIRS, names(count))
     run(straight, fails)
-    events: list[Round | GroupTrials | Dropped] = []
+    events: list[HuntRound | GroupTrials | Dropped] = []
     killed = Campaign(PLAN, PAIRS, names(count))
     left = kill
     while left and (asked := killed.next()) is not None:
-        if asked not in events and not any(isinstance(e, Round) and e.number == asked.number for e in events):
+        if asked not in events and not any(isinstance(e, HuntRound) and e.number == asked.number for e in events):
             events.append(asked)
         for one in reported(asked, fails)[:left]:
             killed.add(one)
@@ -211,7 +211,7 @@ def test_two_killed_campaigns_go_on_as_one() -> None:
         assert asked is not None
         histories.append([asked, *reported(asked, lambda group: "node005" in group)])
     history = one_after_the_other(histories)
-    assert [event.number for event in history if isinstance(event, Round)] == [1, 2]
+    assert [event.number for event in history if isinstance(event, HuntRound)] == [1, 2]
     both = Campaign(PLAN, PAIRS, names(7), history)
     assert both.dropped == ("node008",)
     run(both, lambda group: "node005" in group)
@@ -231,10 +231,10 @@ def test_what_is_no_event_of_a_campaign_is_refused(nonsense: dict[str, object]) 
 def test_a_suite_sets_how_long_its_loads_last() -> None:
     """A pair for so many seconds at both ends, a group so many times; the time-outs grow with it, the rest stays."""
     members = tuple(Participant(name, "10.0.0.1", ("mlx5_0",)) for name in names(2))
-    plain = Plan(replace(PLAN.suite, pair_seconds=None), PLAN.limits, "ops")
-    longer = Plan(replace(PLAN.suite, pair_seconds=900, group_iterations=50), PLAN.limits, "ops")
+    plain = CampaignPlan(replace(PLAN.suite, pair_seconds=None), PLAN.limits, "ops")
+    longer = CampaignPlan(replace(PLAN.suite, pair_seconds=900, group_iterations=50), PLAN.limits, "ops")
 
-    def sent(plan: Plan, load: str, member: Participant) -> str:
+    def sent(plan: CampaignPlan, load: str, member: Participant) -> str:
         return plan.job(load, members).commands[member.name].stdin.decode().replace("\\", "")
 
     for member in members:
@@ -246,7 +246,7 @@ def test_a_suite_sets_how_long_its_loads_last() -> None:
 
 
 def test_the_hunts_suite_has_a_known_bad_part_and_leads_each_node_through_many_groups() -> None:
-    plan = Plan(shipped_suite("hunt"), PLAN.limits, "ops")
+    plan = CampaignPlan(shipped_suite("hunt"), PLAN.limits, "ops")
     assert all(plan.rules(load).known_bad for load in plan.suite.loads)
     campaign = Campaign(plan, GROUPS, names(64))
     assert run(campaign, lambda _: False) == 8

@@ -12,7 +12,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Origin, Verdict
-from clusterctl.formats.nvidia.dcgm import DiagStatus, Severity, parse_diagnosis
+from clusterctl.formats.nvidia.dcgm import DcgmSeverity, DiagStatus, parse_diagnosis
 from clusterctl_burnin.loads.single_node.dcgm_diag import LOAD, level_of
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import LIMITS, SKU, START, expected
@@ -218,6 +218,6 @@ def test_seconds_choose_the_level(seconds: int, level: int) -> None:
 def test_severities_and_wrong_numbers() -> None:
     """An unknown severity stays unknown; numbers of GPUs that are none are refused by name."""
     result = parse_diagnosis(four(("memory", PASS, fails("x", 99)))).results[1]
-    assert result.messages[0].severity is Severity.UNKNOWN
+    assert result.messages[0].severity is DcgmSeverity.UNKNOWN
     with pytest.raises(ParseError, match="are not GPU numbers"):
         parse_diagnosis(three(("PCIe", [{"gpu_ids": "all", "status": "PASS"}])))

@@ -10,7 +10,7 @@ import pytest
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.quantity import Quantity
-from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import GpuLoadEnd, parse_gpu_load
 from clusterctl_burnin.loads.gpu.throttle_reasons import faulty_reasons
 from clusterctl_burnin.loads.single_node.gpu_load import LOAD
 from clusterctl_burnin.probe import Status
@@ -214,7 +214,7 @@ def test_a_hardware_slowdown_seen_once_is_no_fault() -> None:
 def test_the_recorded_run_on_processors_is_read_and_never_passes() -> None:
     """Real PyTorch 2.13.0, two processes: nothing watched them and they have no host to copy to."""
     load = parse_gpu_load(RECORDED.read_text())
-    assert [(one.ended, one.repeats > 0, one.mismatches) for one in load.gpus] == [(Ended.OK, True, 0)] * 2
+    assert [(one.ended, one.repeats > 0, one.mismatches) for one in load.gpus] == [(GpuLoadEnd.OK, True, 0)] * 2
     assert load.gpus[0].digest == load.gpus[1].digest != ""
     found = judged(RECORDED.read_text(), gpu_count=2)
     assert [finding.verdict for finding in found] == [Verdict.FAIL] * 2

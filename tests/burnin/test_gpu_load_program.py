@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import GpuLoadEnd, parse_gpu_load
 from clusterctl_burnin.node.programs import gpu_load
 from clusterctl_burnin.probe import loader, programs
 
@@ -53,7 +53,7 @@ def test_every_gpu_is_driven_to_the_end() -> None:
     """Figures, reasons of nvidia-smi's older name, and what a library prints is passed over."""
     load = parse_gpu_load(json.dumps(run(GOOD)))
     first, second = load.gpus
-    assert (first.ended, first.figures["gemm_bf16_tflops"]) == (Ended.OK, 1.5)
+    assert (first.ended, first.figures["gemm_bf16_tflops"]) == (GpuLoadEnd.OK, 1.5)
     assert first.not_measured == {"peer": "alone"}
     assert (first.serial, second.serial, first.pci) == ("165", "", "0000:1b:00.0")
 
@@ -80,9 +80,11 @@ def test_it_watches_while_gpus_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "ended", "phase"), [(HANGS, Ended.HUNG, "bf16"), (DIES, Ended.FAILED, "repeats")], ids=["hangs", "dies"]
+    ("work", "ended", "phase"),
+    [(HANGS, GpuLoadEnd.HUNG, "bf16"), (DIES, GpuLoadEnd.FAILED, "repeats")],
+    ids=["hangs", "dies"],
 )
-def test_what_hangs_or_dies_keeps_its_figures(work: str, ended: Ended, phase: str) -> None:
+def test_what_hangs_or_dies_keeps_its_figures(work: str, ended: GpuLoadEnd, phase: str) -> None:
     """The limit holds for all together; the document has how far each came."""
     load = parse_gpu_load(json.dumps(run(work, limit="2")))
     assert {(one.ended, one.phase, one.began) for one in load.gpus} == {(ended, phase, True)}
@@ -92,7 +94,7 @@ def test_what_hangs_or_dies_keeps_its_figures(work: str, ended: Ended, phase: st
 def test_a_process_that_was_killed_reports_the_signal() -> None:
     """A process leaves its GPU after it has closed its stdout: the program waits for it."""
     load = parse_gpu_load(json.dumps(run(KILLED)))
-    assert [(one.ended, one.exit_code) for one in load.gpus] == [(Ended.FAILED, -9)] * 2
+    assert [(one.ended, one.exit_code) for one in load.gpus] == [(GpuLoadEnd.FAILED, -9)] * 2
 
 
 def test_processes_of_others_on_a_gpu_are_reported() -> None:
@@ -150,7 +152,7 @@ def test_real_pytorch_on_processors() -> None:
     command = [sys.executable, "-I", "-c", *loader(), *programs()["gpu-load"], *argv]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, cwd=Path("/"))
     load = parse_gpu_load(done.stdout)
-    assert [(one.ended, one.mismatches) for one in load.gpus] == [(Ended.OK, 0)] * 2
+    assert [(one.ended, one.mismatches) for one in load.gpus] == [(GpuLoadEnd.OK, 0)] * 2
     assert load.gpus[0].digest == load.gpus[1].digest != ""
     assert all(one.figures["gemm_bf16_tflops"] > 0 for one in load.gpus)
     assert all("host" in one.not_measured and one.repeats > 0 for one in load.gpus)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import ParseError
 from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal
 from clusterctl_burnin.hunting.hunt import Hunt
-from clusterctl_burnin.hunting.model import Assumptions, Group, Part, Result, Round, Rules, host, pair
+from clusterctl_burnin.hunting.model import Assumptions, Group, HuntPart, HuntResult, HuntRound, Rules, host, pair
 from clusterctl_burnin.hunting.record import event_from_data, event_to_data
 from clusterctl_burnin.loads.model import TrialOutcome
 
@@ -26,8 +26,10 @@ def names(count: int) -> list[str]:
     return [f"n{index:04d}" for index in range(count)]
 
 
-def results_of(asked: Round, fails: Fails, rail: int | None = None) -> list[Result]:
-    return [Result(asked.number, g, TrialOutcome.SLOW if fails(g) else TrialOutcome.PASSED, rail) for g in asked.groups]
+def results_of(asked: HuntRound, fails: Fails, rail: int | None = None) -> list[HuntResult]:
+    return [
+        HuntResult(asked.number, g, TrialOutcome.SLOW if fails(g) else TrialOutcome.PASSED, rail) for g in asked.groups
+    ]
 
 
 def run(hunt: Hunt, fails: Fails) -> int:
@@ -39,7 +41,7 @@ def run(hunt: Hunt, fails: Fails) -> int:
     return rounds
 
 
-def accused(hunt: Hunt) -> set[Part]:
+def accused(hunt: Hunt) -> set[HuntPart]:
     return {culprit.part for culprit in hunt.answer().bad}
 
 
@@ -189,7 +191,9 @@ def test_a_job_that_could_not_be_started_is_no_rail() -> None:
     while (asked := hunt.next()) is not None:
         first = asked.number == 1
         hunt.add(
-            Result(asked.number, g, TrialOutcome.UNMEASURED if first and rail is None else TrialOutcome.PASSED, rail)
+            HuntResult(
+                asked.number, g, TrialOutcome.UNMEASURED if first and rail is None else TrialOutcome.PASSED, rail
+            )
             for g in asked.groups
             for rail in ((None,) if first and "n0000" in g else (0, 1))
         )
@@ -236,7 +240,7 @@ def test_a_hang_is_evidence_like_any_failure(outcome: TrialOutcome) -> None:
     """The hung job accuses its members, as a slow one does."""
     hunt = Hunt(names(20), Rules())
     while (asked := hunt.next()) is not None:
-        hunt.add(Result(asked.number, g, outcome if "n0004" in g else TrialOutcome.PASSED) for g in asked.groups)
+        hunt.add(HuntResult(asked.number, g, outcome if "n0004" in g else TrialOutcome.PASSED) for g in asked.groups)
     assert accused(hunt) == {host("n0004")}
 
 
@@ -245,7 +249,7 @@ def test_unmeasured_is_not_good() -> None:
     hunt = Hunt(names(12), Rules(most=4))
     while (asked := hunt.next()) is not None:
         hunt.add(
-            Result(asked.number, g, TrialOutcome.UNMEASURED if "n0002" in g else TrialOutcome.PASSED)
+            HuntResult(asked.number, g, TrialOutcome.UNMEASURED if "n0002" in g else TrialOutcome.PASSED)
             for g in asked.groups
         )
     answer = hunt.answer()
@@ -340,7 +344,7 @@ def test_of_two_answers_the_worse_one_holds() -> None:
         hunt = Hunt(names(9))
         asked = hunt.next()
         assert asked is not None
-        hunt.add(Result(asked.number, asked.groups[0], outcome) for outcome in outcomes)
+        hunt.add(HuntResult(asked.number, asked.groups[0], outcome) for outcome in outcomes)
         hunts.append(hunt)
     assert hunts[0].events == hunts[1].events
 
@@ -349,7 +353,7 @@ def test_what_was_never_asked_is_refused() -> None:
     """Results of another hunt are no evidence in this one."""
     hunt = Hunt(names(9))
     with pytest.raises(ValueError, match="round 1 has no group"):
-        hunt.add([Result(1, ("n0000", "n0001"), TrialOutcome.PASSED)])
+        hunt.add([HuntResult(1, ("n0000", "n0001"), TrialOutcome.PASSED)])
     asked = hunt.next()
     with pytest.raises(ValueError, match="another hunt"):
         Hunt(["x", "y"], events=hunt.events)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl_burnin.node_check.epilog import GPU_MIB, Cleaned, Job, Places, clean, read_gpu_memory
+from clusterctl_burnin.node_check.epilog import GPU_MIB, Cleaned, EpilogJob, Places, clean, read_gpu_memory
 from clusterctl_burnin.node_check.service import Settings, epilog, job_of
 from clusterctl_burnin.node_check.slurm import other_jobs
 
@@ -31,8 +31,8 @@ def places(tmp_path: Path) -> Places:
     return Places(temporary=(tmp_path / "shm", tmp_path / "tmp"), kept=tmp_path / "kept")
 
 
-def job(user: int = USER, others: Mapping[str, int] | None = NO_GPUS) -> Job:
-    return Job(number="7", user=user, others=others)
+def job(user: int = USER, others: Mapping[str, int] | None = NO_GPUS) -> EpilogJob:
+    return EpilogJob(number="7", user=user, others=others)
 
 
 def own(path: Path, text: str = "x", user: int = USER) -> Path:
@@ -41,7 +41,7 @@ def own(path: Path, text: str = "x", user: int = USER) -> Path:
     return path
 
 
-def cleaned(job: Job, places: Places, gpus: Mapping[int, int] | None = NO_GPUS) -> Cleaned:
+def cleaned(job: EpilogJob, places: Places, gpus: Mapping[int, int] | None = NO_GPUS) -> Cleaned:
     return clean(job, places, lambda: gpus)
 
 
@@ -102,11 +102,11 @@ def test_files_of_the_user_go_and_logs_are_kept(places: Places) -> None:
     [
         job(others=None),
         job(others={"8": USER}),
-        Job(number="7", user=0, others={}),
-        Job(number="7", user=101, others={}),
+        EpilogJob(number="7", user=0, others={}),
+        EpilogJob(number="7", user=101, others={}),
     ],
 )
-def test_what_another_job_may_need_is_left_alone(places: Places, one: Job) -> None:
+def test_what_another_job_may_need_is_left_alone(places: Places, one: EpilogJob) -> None:
     """Where the user has another job here, where Slurm does not report the jobs, and for the system's own accounts."""
     file = own(places.temporary[0] / "train.log", user=one.user)
     done = cleaned(one, places)

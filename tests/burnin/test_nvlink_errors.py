@@ -8,7 +8,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia.nvlink import LinkError, parse_nvlink_errors
+from clusterctl.formats.nvidia.nvlink import NvLinkError, parse_nvlink_errors
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import LIMITS, Edit, expected, healthy_text, readings
 
@@ -127,9 +127,9 @@ def test_the_counters_of_both_generations() -> None:
     """Every name that is judged is read, of each link."""
     (hopper, _), (blackwell, _) = parse_nvlink_errors(HOPPER), parse_nvlink_errors(BLACKWELL)
     read = {error for gpu in (hopper, blackwell) for error in gpu.links[17]}
-    assert (len(hopper.links), len(blackwell.links), read) == (18, 18, set(LinkError))
+    assert (len(hopper.links), len(blackwell.links), read) == (18, 18, set(NvLinkError))
     mixed = parse_nvlink_errors("GPU 0: NVIDIA A100 (UUID: GPU-0a)\n\t Link 0: CRC Errors: 2\n\t Link 1: <inactive>\n")
-    assert mixed[0].links == {0: {LinkError.CRC: 2}}
+    assert mixed[0].links == {0: {NvLinkError.CRC: 2}}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
 from clusterctl.steps.burnin.node_watch import NodeWatch, WatchPlan
-from clusterctl_burnin.campaign import GroupTrials, Plan, read
+from clusterctl_burnin.campaign import CampaignPlan, GroupTrials, read
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.hunting.node_status import Measured
@@ -113,7 +113,7 @@ def members(hosts: Hosts) -> list[Participant]:
     return [Participant(name, address.address, devices) for name, address in hosts.addresses.items()]
 
 
-def measured(hosts: Hosts, plan: Plan, everyone: list[Participant]) -> list[Measured]:
+def measured(hosts: Hosts, plan: CampaignPlan, everyone: list[Participant]) -> list[Measured]:
     """Every load of the plan to its end."""
     by_name = {member.name: member for member in everyone}
     campaigns = plan.campaigns(by_name)
@@ -128,7 +128,7 @@ def measured(hosts: Hosts, plan: Plan, everyone: list[Participant]) -> list[Meas
 def test_loads_move_bytes_and_prove_every_node(hosts: Hosts) -> None:
     """Pairs over eight rails in two rounds, an all-reduce over all: every node passes both with a figure."""
     everyone = members(hosts)
-    found = findings(measured(hosts, Plan(SUITE, LIMITS, USER), everyone), everyone, LIMITS)
+    found = findings(measured(hosts, CampaignPlan(SUITE, LIMITS, USER), everyone), everyone, LIMITS)
     for name, its in found.items():
         assert [(f.check, f.verdict) for f in its] == [(load, Verdict.PASS) for load in SUITE.loads], (name, its)
         assert all(f.measured.value > 0 for f in its)
@@ -144,7 +144,7 @@ def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     everyone = [replace(member, devices=member.devices[:2]) for member in members(hosts)]
     hosts.sh("node003", "ip link set ib1 down")
     try:
-        reported = measured(hosts, Plan(replace(SUITE, loads=("ib_write_bw",)), quick, USER), everyone)
+        reported = measured(hosts, CampaignPlan(replace(SUITE, loads=("ib_write_bw",)), quick, USER), everyone)
     finally:
         hosts.sh("node003", "ip link set ib1 up")
     found = findings(reported, everyone, quick)
@@ -174,7 +174,7 @@ def test_a_slow_ethernet_port_is_found(hosts: Hosts) -> None:
     hosts.sh("node004", "tc qdisc add dev eth0 root tbf rate 20mbit burst 64kb latency 100ms")
     try:
         reported = measured(
-            hosts, Plan(replace(SUITE, loads=("ethernet_pairs",), pair_rounds=2), quick, USER), everyone
+            hosts, CampaignPlan(replace(SUITE, loads=("ethernet_pairs",), pair_rounds=2), quick, USER), everyone
         )
     finally:
         hosts.sh("node004", "tc qdisc del dev eth0 root")

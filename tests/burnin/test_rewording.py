@@ -18,7 +18,7 @@ import pytest
 
 from clusterctl.cabling.explain.explanation import FaultKind
 from clusterctl.cabling.explain.findings import faults_of_fabric, findings_by_node
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.explain.verify import CablingVerification
 from clusterctl.fleet.codec import report_from_data, report_to_data
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Origin, Report
@@ -26,7 +26,7 @@ from clusterctl.fleet.finding_code import Code, descriptions
 from clusterctl.fleet.gate import Confirm, Hold, Policy, Quarantine, decide
 from clusterctl.fleet.hardware.matching import match
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.reporting.figures import Figure, figures
+from clusterctl.fleet.reporting.figures import ReportFigure, figures
 from clusterctl.fleet.reporting.work_orders import work_orders
 from clusterctl_burnin.campaign import Campaign, GroupTrials
 from clusterctl_burnin.check import causes_of
@@ -114,7 +114,7 @@ def _decision(decision: object) -> object:
     return type(decision) if isinstance(decision, Confirm | Hold) else decision
 
 
-def _figures(found: Iterable[Figure]) -> list[object]:
+def _figures(found: Iterable[ReportFigure]) -> list[object]:
     return [(one.check, one.unit, one.bound, one.values) for one in found]
 
 
@@ -172,7 +172,7 @@ def benches() -> list[Bench]:
     return [Bench(), unplugged, swapped, slow, dark]
 
 
-def cabling(verification: Verification) -> tuple[object, ...]:
+def cabling(verification: CablingVerification) -> tuple[object, ...]:
     """Return each host's findings, the fabric's faults and all work orders, without their prose."""
     names = sorted(verification.hosts)
     by_node = findings_by_node(verification, names)

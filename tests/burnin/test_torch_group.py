@@ -16,8 +16,8 @@ import pytest
 
 from clusterctl.fleet.finding import Origin
 from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
-from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, from_data, read, to_data
-from clusterctl_burnin.hunting.model import Result, host
+from clusterctl_burnin.campaign import Campaign, CampaignPlan, GroupTrials, from_data, read, to_data
+from clusterctl_burnin.hunting.model import HuntResult, host
 from clusterctl_burnin.loads.model import Participant, Round, Trial, TrialOutcome
 from clusterctl_burnin.node.programs import torch_group, torch_group_worker
 from clusterctl_burnin.package_data import text_of
@@ -33,7 +33,7 @@ needs_torch = pytest.mark.skipif(not PYTHON, reason="CLUSTERCTL_TORCH_PYTHON nam
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LAB = lab_limits()
 MEMBERS = tuple(Participant(f"n{i}", f"10.0.0.{i}", (), (), "eth0") for i in range(3))
-PLAN = Plan(replace(shipped_suite(), loads=("hang_hunt",), hang_seconds=60), LAB, "ops")
+PLAN = CampaignPlan(replace(shipped_suite(), loads=("hang_hunt",), hang_seconds=60), LAB, "ops")
 STALLED = (RECORDED / "stopped.txt").read_text()
 """Three ranks, one of which was sent SIGSTOP."""
 
@@ -189,7 +189,7 @@ def test_whom_a_hang_named_outlives_a_killed_run() -> None:
     trial = Trial("hang_hunt", ("a", "b"), TrialOutcome.HUNG, {}, missing=("b",))
     event = GroupTrials(1, ("a", "b"), (trial,))
     assert from_data(to_data(event)) == event
-    assert list(event.results()) == [Result(1, ("a", "b"), TrialOutcome.HUNG, None, ("b",))]
+    assert list(event.results()) == [HuntResult(1, ("a", "b"), TrialOutcome.HUNG, None, ("b",))]
 
 
 def argv(*more: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.hunt import WORLDS, fleets, hunted
 from clusterctl_burnin.hunting.hunt import Hunt
-from clusterctl_burnin.hunting.model import Result, Rules
+from clusterctl_burnin.hunting.model import HuntResult, Rules
 from clusterctl_burnin.hunting.wide_rounds import MOST_ROUNDS, plane, wide_rounds
 from clusterctl_burnin.loads.model import TrialOutcome
 
@@ -75,7 +75,7 @@ def test_a_healthy_fleet_has_met_when_the_hunt_is_over() -> None:
     """Each two of 130 hosts, and the hunt then ends."""
     hunt = Hunt(names(130), RULES)
     while (asked := hunt.next()) is not None:
-        hunt.add(Result(asked.number, group, TrialOutcome.PASSED) for group in asked.groups)
+        hunt.add(HuntResult(asked.number, group, TrialOutcome.PASSED) for group in asked.groups)
     answer = hunt.answer()
     assert (answer.settled, answer.unmet, answer.advice) == (True, 0.0, "")
 
@@ -84,7 +84,7 @@ def test_pairs_that_cannot_meet_are_reported_with_what_to_change() -> None:
     """The share of them, and the settings that bring them together."""
     hunt = Hunt(names(130), replace(RULES, meetings=0))
     while (asked := hunt.next()) is not None:
-        hunt.add(Result(asked.number, group, TrialOutcome.PASSED) for group in asked.groups)
+        hunt.add(HuntResult(asked.number, group, TrialOutcome.PASSED) for group in asked.groups)
     answer = hunt.answer()
     assert answer.unmet > 0.1
     assert "pair_meetings" in answer.advice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.cabling.explain.verify import CablingVerification, verify
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Guid, Location
@@ -88,7 +88,7 @@ class Bench:
         }
         return Fabric(devices, tuple(self._link(cable, guids) for cable in seen))
 
-    def verify(self, **options: float | None) -> Verification:
+    def verify(self, **options: float | None) -> CablingVerification:
         return verify(plan(), self.fabric(), **options)
 
     def _link(self, cable: frozenset[PortName], guids: dict[str, Guid]) -> Link:
@@ -121,9 +121,9 @@ def _kind(unit: str) -> DeviceKind:
     return DeviceKind.CA if " " in unit or unit.startswith("MT") else DeviceKind.SWITCH
 
 
-def kinds(verification: Verification) -> list[str]:
+def kinds(verification: CablingVerification) -> list[str]:
     return [explanation.kind.value for explanation in verification.explanations]
 
 
-def actions(verification: Verification) -> Iterable[str]:
+def actions(verification: CablingVerification) -> Iterable[str]:
     return [explanation.action for explanation in verification.explanations]

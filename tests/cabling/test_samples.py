@@ -10,7 +10,7 @@ from clusterctl.cabling.explain.explanation import FaultKind
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.cabling.health.judge import judge_health
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName
@@ -102,7 +102,7 @@ def test_counters_of_the_broken_fabric():
     clean = f"## Summary: {len(fabric.devices)} nodes checked, 0 bad nodes found\n## 24419 ports checked, 0 ports have"
     readings = (clean.encode() + b" errors beyond threshold\n", _read("big.faults.ibqueryerrors"))
     before, after = (decode_telemetry(text, fabric, file="ibqueryerrors") for text in readings)
-    health = judge_health(fabric, Window(before, after, 720, shipped_fabric_limits("ndr")), fabric_labels(fabric))
+    health = judge_health(fabric, HealthWindow(before, after, 720, shipped_fabric_limits("ndr")), fabric_labels(fabric))
     (finding,) = health.findings
     assert finding.ends == (PortName("node003", "mlx5_0"), PortName("T2-P1-S1-R1", "3"))
     assert {(str(port), counter, added) for port, counter, added in finding.counters} == {

@@ -173,6 +173,7 @@ def test_a_held_gold_node_is_left_alone(site: Path) -> None:
         (SETTINGS.replace(WINDOW, "0-5"), "is no window"),
         (SETTINGS.replace("percent: 50", "percent: 50, time_zone: Mars/Base"), "must be a time zone"),
     ],
+    ids=("none", "idle", "percent", "minutes", "expiry", "suite", "nodes", "window", "zone"),
 )
 def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, settings: str, expected: str) -> None:
     """Exit code 2, with what to do."""

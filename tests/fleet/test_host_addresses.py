@@ -11,19 +11,19 @@ from clusterctl.fleet.network.addresses import HostAddresses, assign
 from clusterctl.fleet.network.rules import (
     Addressee,
     AddressRule,
+    AddressSource,
     BondRule,
     GivenAddress,
     HostRule,
     IpoibRule,
     NetworkRules,
     PortRule,
-    Source,
     VlanRule,
 )
 from clusterctl.fleet.node import Mac
 
-SHEET = AddressRule(Source.SHEET, "10.20.0.0/16", gateway="10.20.255.254", where="site.yml:9 ports.0")
-NUMBER = AddressRule(Source.NUMBER, "10.30.0.0/24", offset=100, where="site.yml:12 vlans.0")
+SHEET = AddressRule(AddressSource.SHEET, "10.20.0.0/16", gateway="10.20.255.254", where="site.yml:9 ports.0")
+NUMBER = AddressRule(AddressSource.NUMBER, "10.30.0.0/24", offset=100, where="site.yml:12 vlans.0")
 RULE = HostRule(("node*",), (PortRule("mgmt0", "boot", SHEET),), vlans=(VlanRule("storage", "mgmt0", 120, NUMBER),))
 RULES = NetworkRules((RULE,), nameservers=("10.20.0.2",))
 NODES = (
@@ -68,7 +68,7 @@ def test_a_bond_over_the_booting_port_is_where_the_host_is_reached() -> None:
 
 def test_a_reserved_address_of_dhcp_is_the_machines_sheets() -> None:
     """DHCP gives it; the controller knows it beforehand."""
-    dhcp = HostRule(("*",), (PortRule("mgmt0", "boot", AddressRule(Source.DHCP)),))
+    dhcp = HostRule(("*",), (PortRule("mgmt0", "boot", AddressRule(AddressSource.DHCP)),))
     found = assign(NetworkRules((dhcp,)), NODES)
     assert found.management == {"node002": "10.20.0.12"}
     assert found.interfaces["node002"] == {}
@@ -76,7 +76,7 @@ def test_a_reserved_address_of_dhcp_is_the_machines_sheets() -> None:
 
 def test_links_of_two_hosts_have_no_edges() -> None:
     """RFC 3021: both addresses of a /31 are hosts'."""
-    rule = replace(RULE, ports=(PortRule("p2p", "NIC.1", AddressRule(Source.SHEET, where="x")),), vlans=())
+    rule = replace(RULE, ports=(PortRule("p2p", "NIC.1", AddressRule(AddressSource.SHEET, where="x")),), vlans=())
     given = [GivenAddress("node001", "p2p", "10.1.0.0/31", "a:2"), GivenAddress("node002", "p2p", "10.1.0.1/31", "a:3")]
     assert assign(NetworkRules((rule,)), NODES[:2], given).interfaces["node001"] == {"p2p": "10.1.0.0/31"}
 
@@ -140,7 +140,7 @@ WRONG = {
     "no prefix anywhere": Wrong(
         "addresses.csv:2 address",
         "has no prefix",
-        rules=ruled(replace(RULE, ports=(PortRule("mgmt0", "boot", AddressRule(Source.SHEET)),))),
+        rules=ruled(replace(RULE, ports=(PortRule("mgmt0", "boot", AddressRule(AddressSource.SHEET)),))),
     ),
     "two rails in one network": Wrong(
         "site.yml:20 ipoib",
@@ -170,10 +170,11 @@ def test_what_is_wrong_names_its_place(name: str) -> None:
 def test_a_fleet_is_assigned_at_once() -> None:
     """4,096 nodes with ten interfaces each: every address of the site is another."""
     rails = tuple(
-        IpoibRule(f"ib{n}", address=AddressRule(Source.NUMBER, f"10.{100 + n}.0.0/16", where="x")) for n in range(8)
+        IpoibRule(f"ib{n}", address=AddressRule(AddressSource.NUMBER, f"10.{100 + n}.0.0/16", where="x"))
+        for n in range(8)
     )
     rule = HostRule(
-        ("*",), (PortRule("mgmt0", "boot", AddressRule(Source.NUMBER, "10.20.0.0/16", where="x")),), ipoib=rails
+        ("*",), (PortRule("mgmt0", "boot", AddressRule(AddressSource.NUMBER, "10.20.0.0/16", where="x")),), ipoib=rails
     )
     nodes = [Addressee(f"node{n}", f"10.9.{n // 256}.{n % 256}", f"bmcs.csv:{n}") for n in range(1, 4097)]
     found = assign(NetworkRules((rule,)), nodes)

@@ -12,11 +12,11 @@ from clusterctl.fleet.network.findings import judge_network
 from clusterctl.fleet.network.host_network import (
     Addressing,
     DefaultRoute,
+    HostIpoib,
     HostNetwork,
-    Interface,
-    Ipoib,
+    HostNetworkInterface,
+    HostPort,
     ObservedNetwork,
-    Port,
 )
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from tests.formats.host_networks import BONDED, BOOT, DHCP, FIRST, SECOND
@@ -25,8 +25,8 @@ from tests.paths import ROOT
 FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE
 RECORDED = ROOT / "tests" / "formats" / "data" / "ip" / "lacp_without_partner.json"
 PARTNER = "aa:bb:cc:00:00:01"
-RAIL = Ipoib("rail0", connected=True, addressing=Addressing(("10.100.0.7/16",), mtu=65520), guid="a088c20300000101")
-ON_RAIL = Interface("rail0", "00:00:10:49:fe:80", 65520, True, ("10.100.0.7/16",), ipoib_mode="connected")
+RAIL = HostIpoib("rail0", connected=True, addressing=Addressing(("10.100.0.7/16",), mtu=65520), guid="a088c20300000101")
+ON_RAIL = HostNetworkInterface("rail0", "00:00:10:49:fe:80", 65520, True, ("10.100.0.7/16",), ipoib_mode="connected")
 
 
 def recorded() -> ObservedNetwork:
@@ -139,7 +139,7 @@ def test_a_cable_may_be_plugged_in_again_an_address_may_not() -> None:
 
 def test_dhcp_gives_address_and_route() -> None:
     """Which ones is the server's word; none at all is a failure."""
-    port = Interface("eno1", BOOT, 1500, True, ("10.20.3.4/16",))
+    port = HostNetworkInterface("eno1", BOOT, 1500, True, ("10.20.3.4/16",))
     seen = ObservedNetwork((port,), (DefaultRoute("10.20.0.1", "eno1"),), ("10.20.0.2",))
     assert bad(DHCP, seen) == []
     (found,) = bad(DHCP, replace(seen, interfaces=(replace(port, addresses=("fd00::4/64",)),)))
@@ -162,8 +162,8 @@ def test_rails_have_mode_link_and_address() -> None:
 
 def test_what_the_site_does_not_name_is_not_judged() -> None:
     """Other ports, their addresses, and containers' bridges are ignored."""
-    wanted = HostNetwork(ports=(Port(BOOT, "mgmt0", Addressing(("10.20.0.17/16",))),))
-    docker = Interface("docker0", "02:42:00:00:00:01", 1500, False, ("172.17.0.1/16",))
+    wanted = HostNetwork(ports=(HostPort(BOOT, "mgmt0", Addressing(("10.20.0.17/16",))),))
+    docker = HostNetworkInterface("docker0", "02:42:00:00:00:01", 1500, False, ("172.17.0.1/16",))
     seen = replace(recorded(), interfaces=(*recorded().interfaces, docker), routes=(), servers=("9.9.9.9",))
     assert bad(wanted, seen) == []
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, HostBond, HostIpoib, HostNetwork, HostPort, HostVlan
 from clusterctl.fleet.network.plan import HostParts, plan_network
 from clusterctl.fleet.network.rules import (
     AddressRule,
+    AddressSource,
     BondRule,
     HostRule,
     IpoibRule,
     NetworkRules,
     PortRule,
-    Source,
     VlanRule,
 )
 from clusterctl.fleet.node import Guid, Hca, Inventory, Mac, Nic, Serial
@@ -33,18 +33,18 @@ INVENTORY = Inventory(
 RULE = HostRule(
     ("gpu*",),
     (
-        PortRule("mgmt0", "boot", AddressRule(Source.SHEET, gateway="10.20.0.1")),
+        PortRule("mgmt0", "boot", AddressRule(AddressSource.SHEET, gateway="10.20.0.1")),
         PortRule("data0", "NIC.Slot.1"),
         PortRule("data1", "NIC.Slot.2"),
     ),
     (BondRule("bond0", ("data0", "data1"), "active-backup", AddressRule(mtu=9000)),),
     (
-        VlanRule("storage", "bond0", 120, AddressRule(Source.NUMBER, mtu=9000)),
-        VlanRule("oob", "mgmt0", 7, AddressRule(Source.DHCP)),
+        VlanRule("storage", "bond0", 120, AddressRule(AddressSource.NUMBER, mtu=9000)),
+        VlanRule("oob", "mgmt0", 7, AddressRule(AddressSource.DHCP)),
     ),
     (
-        IpoibRule("rail0", "IB.Slot.40", connected=True, address=AddressRule(Source.NUMBER)),
-        IpoibRule("ib1", address=AddressRule(Source.NUMBER, mtu=2044)),
+        IpoibRule("rail0", "IB.Slot.40", connected=True, address=AddressRule(AddressSource.NUMBER)),
+        IpoibRule("ib1", address=AddressRule(AddressSource.NUMBER, mtu=2044)),
     ),
 )
 RULES = NetworkRules((RULE,), ("10.20.0.2",), ("cluster.example",))
@@ -56,18 +56,18 @@ def test_a_rule_becomes_the_network_of_one_host() -> None:
     """Names become MACs and GUIDs; addresses stand at their interfaces."""
     assert plan_network(RULES, PARTS) == HostNetwork(
         ports=(
-            Port(BOOT, "mgmt0", Addressing(("10.20.0.7/16",), gateway="10.20.0.1")),
-            Port(ONE, "data0"),
-            Port(TWO, "data1"),
+            HostPort(BOOT, "mgmt0", Addressing(("10.20.0.7/16",), gateway="10.20.0.1")),
+            HostPort(ONE, "data0"),
+            HostPort(TWO, "data1"),
         ),
-        bonds=(Bond("bond0", (ONE, TWO), "active-backup", Addressing(mtu=9000)),),
+        bonds=(HostBond("bond0", (ONE, TWO), "active-backup", Addressing(mtu=9000)),),
         vlans=(
-            Vlan("storage", "bond0", 120, Addressing(("10.30.0.7/24",), mtu=9000)),
-            Vlan("oob", BOOT, 7, Addressing(dhcp=True)),
+            HostVlan("storage", "bond0", 120, Addressing(("10.30.0.7/24",), mtu=9000)),
+            HostVlan("oob", BOOT, 7, Addressing(dhcp=True)),
         ),
         ipoib=(
-            Ipoib("rail0", connected=True, addressing=Addressing(("10.100.0.7/16",)), guid="a088c20300000101"),
-            Ipoib("ib1", addressing=Addressing(("10.101.0.7/16",), mtu=2044)),
+            HostIpoib("rail0", connected=True, addressing=Addressing(("10.100.0.7/16",)), guid="a088c20300000101"),
+            HostIpoib("ib1", addressing=Addressing(("10.101.0.7/16",), mtu=2044)),
         ),
         nameservers=("10.20.0.2",),
         search=("cluster.example",),

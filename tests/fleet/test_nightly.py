@@ -11,25 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.nightly.policy import Candidate, NightPolicy, choose, overdue, require_affordable, spared
+from clusterctl.fleet.nightly.policy import NightCandidate, NightPolicy, choose, overdue, require_affordable, spared
 from tests.fleet.people import NOW
 
 POLICY = NightPolicy(percent=20, node=timedelta(minutes=30), attempts=2, expiry=timedelta(days=14))
 NIGHT = timedelta(hours=3)
 
 
-def gold(count: int, sku: str = "h100", first: int = 0) -> list[Candidate]:
+def gold(count: int, sku: str = "h100", first: int = 0) -> list[NightCandidate]:
     """n0 has the youngest evidence, each next one a day older."""
-    return [Candidate(f"{sku}-{at}", sku, NOW - timedelta(days=at)) for at in range(first, first + count)]
+    return [NightCandidate(f"{sku}-{at}", sku, NOW - timedelta(days=at)) for at in range(first, first + count)]
 
 
-def idle(nodes: Sequence[Candidate]) -> dict[str, str]:
+def idle(nodes: Sequence[NightCandidate]) -> dict[str, str]:
     return dict.fromkeys((node.name for node in nodes), "")
 
 
 def test_the_oldest_evidence_goes_first_within_the_share() -> None:
     """20 % of 20 nodes; a node that the journal knows no burn-in of is older than all."""
-    nodes = [*gold(19), Candidate("never", "h100", None)]
+    nodes = [*gold(19), NightCandidate("never", "h100", None)]
     chosen = choose(POLICY, nodes, idle(nodes), out=0, left=NIGHT)
     assert chosen.names == ("never", "h100-18", "h100-17", "h100-16")
     assert choose(replace(POLICY, most=2), nodes, idle(nodes), out=0, left=NIGHT).names == ("never", "h100-18")
@@ -115,7 +115,7 @@ def test_a_share_of_one_node_measures_nothing(policy: NightPolicy, pool: int, re
 
 def test_overdue_nodes_are_named() -> None:
     """Oldest first; who never was measured before all."""
-    nodes = [*gold(17), Candidate("never", "h100", None)]
+    nodes = [*gold(17), NightCandidate("never", "h100", None)]
     assert overdue(POLICY, nodes, NOW) == ("never", "h100-16", "h100-15")
 
 

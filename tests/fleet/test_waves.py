@@ -13,10 +13,10 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.waves import (
     Course,
-    Ended,
     Ending,
     Machine,
     Running,
+    WaveEnd,
     WavePolicy,
     ending,
     may_begin,
@@ -49,7 +49,7 @@ class Rehearsal:
         self.machines = {NodeId(f"n{at}"): machine for at, machine in enumerate(machines)}
         self.waiting = list(self.machines)
         self.running: dict[NodeId, Running] = {}
-        self.ended: dict[NodeId, Ended] = {}
+        self.ended: dict[NodeId, WaveEnd] = {}
         self.now = 0.0
 
     @property
@@ -70,7 +70,7 @@ class Rehearsal:
                 continue
             self.now = max(self.now, ends)
             del self.running[over]
-            self.ended[over] = Ended(self.machine(over), self.machines[over][2])
+            self.ended[over] = WaveEnd(self.machine(over), self.machines[over][2])
 
     def begin(self) -> bool:
         chosen = may_begin(self.policy, self.course, [self.machine(node) for node in self.waiting], self.now)
@@ -189,12 +189,12 @@ def test_counted_waves_hold_each_once(machines: list[Machine], size: int) -> Non
 def test_counted_failures_are_bounded(machines: list[Machine], size: int, most: int, data: st.DataObject) -> None:
     """Whichever fail: never more than are accepted and one wave; after a canary's failure no other begins."""
     policy = WavePolicy.counted(size, most)
-    waiting, ended = list(machines), dict[NodeId, Ended]()
+    waiting, ended = list(machines), dict[NodeId, WaveEnd]()
     while wave := may_begin(policy, Course(len(machines), {}, ended), waiting, 0.0):
         assert not stopped(policy, Course(len(machines), {}, ended))
         proven = {one.machine.kind for one in ended.values() if one.ending is Ending.GOOD}
         for machine in [machine for machine in waiting if machine.id in wave]:
-            ended[machine.id] = Ended(machine, data.draw(st.sampled_from([Ending.GOOD, Ending.FAILED])))
+            ended[machine.id] = WaveEnd(machine, data.draw(st.sampled_from([Ending.GOOD, Ending.FAILED])))
             if machine.kind not in proven and ended[machine.id].ending is Ending.FAILED:
                 assert stopped(policy, Course(len(machines), {}, ended))
         waiting = [machine for machine in waiting if machine.id not in wave]

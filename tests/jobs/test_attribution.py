@@ -9,7 +9,7 @@ import pytest
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.formats.flight_recorder import GroupState, RankRecord
 from clusterctl.jobs.attribute import attribute
-from clusterctl.jobs.attribution import Action, Attribution
+from clusterctl.jobs.attribution import Attribution, JobAction
 from clusterctl.jobs.evidence import (
     BmcEvent,
     EarlierFailure,
@@ -75,7 +75,7 @@ def test_a_lost_gpu_comes_before_the_aborts_of_its_peers() -> None:
     )
     assert [(one.host, one.part) for one in found.cause.suspects] == [("n3", "gpu 0000:3b:00.0")]
     assert found.consequences == {"nccl_remote": 3}
-    assert found.cause.action is Action.RESTART_WITHOUT
+    assert found.cause.action is JobAction.RESTART_WITHOUT
 
 
 def test_the_drivers_verdict_outranks_the_table() -> None:
@@ -112,7 +112,7 @@ def test_page_faults_of_several_processes_on_one_gpu_blame_it() -> None:
 def test_storage_that_fails_on_many_hosts_drains_none() -> None:
     found = judged(*(kernel(f"n{n}", n, NFS) for n in range(4)), job("n0", 30, REMOTE))
     assert (found.cause.rule, found.cause.certainty) == ("shared_storage", Certainty.PROVEN)
-    assert found.cause.action is Action.WAIT
+    assert found.cause.action is JobAction.WAIT
     assert found.cause.suspects == ()
 
 
@@ -128,7 +128,7 @@ def test_no_number_at_one_step_on_several_hosts_is_the_program_or_its_data() -> 
         Certainty.LIKELY,
         42,
     )
-    assert found.cause.action is Action.STOP
+    assert found.cause.action is JobAction.STOP
 
 
 def test_no_number_on_one_host_is_silent_corruption_once_it_recurs_there() -> None:
@@ -147,12 +147,12 @@ def test_no_number_on_one_host_is_silent_corruption_once_it_recurs_there() -> No
 def test_an_illegal_access_moves_or_stays() -> None:
     """On several hosts it is the program's; on the host that had it before, the host's; once, it is tried elsewhere."""
     several = judged(*(job(f"n{n}", n, ILLEGAL, rank=2 * n) for n in range(2)))
-    assert (several.cause.layer, several.cause.action) == (Layer.APPLICATION, Action.STOP)
+    assert (several.cause.layer, several.cause.action) == (Layer.APPLICATION, JobAction.STOP)
     past = EarlierFailure(job="6", rule="cuda_illegal_access", hosts=("n1",))
     stays = judged(job("n1", 0, ILLEGAL, rank=2), earlier=(past,))
     assert (stays.cause.layer, hosts(stays)) == (Layer.HARDWARE, ["n1"])
     once = judged(job("n1", 0, ILLEGAL, rank=2))
-    assert (once.cause.layer, once.cause.action) == (Layer.APPLICATION, Action.RESTART)
+    assert (once.cause.layer, once.cause.action) == (Layer.APPLICATION, JobAction.RESTART)
 
 
 def test_a_lost_node_is_proven_by_its_bmc() -> None:
@@ -184,7 +184,7 @@ def test_a_pair_with_a_dead_end_follows_from_its_death() -> None:
 
 def test_links_of_many_hosts_at_once_are_what_they_share() -> None:
     found = judged(*(job(f"n{n}", n, PORT) for n in range(4)))
-    assert (found.cause.rule, found.cause.action, found.cause.suspects) == ("shared_fabric", Action.WAIT, ())
+    assert (found.cause.rule, found.cause.action, found.cause.suspects) == ("shared_fabric", JobAction.WAIT, ())
     one = judged(job("n1", 0, PORT))
     assert (one.cause.rule, hosts(one)) == ("broken_part", ["n1"])
 
@@ -203,19 +203,24 @@ def test_an_exception_of_all_ranks_is_proven_to_be_the_programs() -> None:
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
             "memory_used_up",
             Layer.APPLICATION,
-            Action.STOP,
+            JobAction.STOP,
         ),
         (
             "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.",
             "data_loader",
             Layer.DATA,
-            Action.STOP,
+            JobAction.STOP,
         ),
-        ("Forward order differs across ranks: rank 0 is all-gathering", "framework", Layer.FRAMEWORK, Action.RESTART),
-        ("OSError: [Errno 28] No space left on device", "storage_full", Layer.STORAGE, Action.STOP),
+        (
+            "Forward order differs across ranks: rank 0 is all-gathering",
+            "framework",
+            Layer.FRAMEWORK,
+            JobAction.RESTART,
+        ),
+        ("OSError: [Errno 28] No space left on device", "storage_full", Layer.STORAGE, JobAction.STOP),
     ],
 )
-def test_causes_that_one_line_names(line: str, rule: str, layer: Layer, action: Action) -> None:
+def test_causes_that_one_line_names(line: str, rule: str, layer: Layer, action: JobAction) -> None:
     found = judged(job("n1", 0, line, rank=2), job("n0", 1, REMOTE, rank=0))
     assert (found.cause.rule, found.cause.layer, found.cause.action) == (rule, layer, action)
 
@@ -223,7 +228,7 @@ def test_causes_that_one_line_names(line: str, rule: str, layer: Layer, action: 
 def test_the_framework_is_restarted_once() -> None:
     line = "Forward order differs across ranks: rank 0 is all-gathering"
     past = EarlierFailure(job="6", rule="forward_order")
-    assert judged(job("n1", 0, line), earlier=(past,)).cause.action is Action.STOP
+    assert judged(job("n1", 0, line), earlier=(past,)).cause.action is JobAction.STOP
 
 
 def test_a_full_memory_of_a_host() -> None:
@@ -236,7 +241,7 @@ def test_a_full_memory_of_a_host() -> None:
 def test_an_order_is_no_fault_and_its_noise_no_cause() -> None:
     """Processes that are killed log errors; what came before the order still counts."""
     found = judged(job("n0", 0, LIMIT), job("n1", 20, "RuntimeError: interrupted", rank=2))
-    assert (found.cause.failure, found.cause.action) == (Failure.ENDED, Action.NOTHING)
+    assert (found.cause.failure, found.cause.action) == (Failure.ENDED, JobAction.NOTHING)
     before = judged(kernel("n1", -120, LOST), job("n0", 0, LIMIT))
     assert before.cause.layer is Layer.HARDWARE
 
@@ -265,7 +270,7 @@ def test_a_time_out_without_a_late_rank_stays_unknown() -> None:
     assert (found.cause.rule, found.cause.certainty, found.cause.action) == (
         "unexplained_hang",
         Certainty.UNKNOWN,
-        Action.INVESTIGATE,
+        JobAction.INVESTIGATE,
     )
 
 

@@ -19,11 +19,11 @@ from clusterctl.fleet.payloads.jobs import (
     JobSubmitIntended,
     JobSubmitted,
 )
-from clusterctl.jobs.attribution import Action
+from clusterctl.jobs.attribution import JobAction
 from clusterctl.jobs.downtime import checkpoint_interval, downtime, poisson_bounds, spares
 from clusterctl.jobs.placement import PlacementFacts, place
 from clusterctl.jobs.progress import JobProgress, Reading, reader
-from clusterctl.jobs.supervision import Next, Outcome, SupervisedRun, after, fold
+from clusterctl.jobs.supervision import JobOutcome, Next, SupervisedRun, after, fold
 from clusterctl.jobs.watching import judge, parse_slower
 
 T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -60,7 +60,7 @@ LOST = JobAttemptEnded(
     layer=Layer.HARDWARE,
     certainty=Certainty.PROVEN,
     hosts=("n2",),
-    action=Action.RESTART_WITHOUT.value,
+    action=JobAction.RESTART_WITHOUT.value,
     cause="GPU lost",
 )
 
@@ -90,7 +90,7 @@ def run_of(*ended: JobAttemptEnded, more: tuple[Payload, ...] = (), policy: JobP
 
 def second(**changes: object) -> JobAttemptEnded:
     """A second attempt, which fails by its program."""
-    program = {"layer": Layer.APPLICATION, "action": Action.RESTART.value, "hosts": (), "cause": "it crashed"}
+    program = {"layer": Layer.APPLICATION, "action": JobAction.RESTART.value, "hosts": (), "cause": "it crashed"}
     values = {"launched": at(80), "stopped": at(120), **program, **changes}
     return replace(LOST, attempt=2, job="12", **values)  # type: ignore[arg-type]
 
@@ -107,7 +107,7 @@ def test_a_host_that_is_to_blame_is_left_out_and_drained() -> None:
         replace(LOST, certainty=Certainty.UNKNOWN),
         replace(LOST, layer=Layer.APPLICATION),
         replace(LOST, hosts=("n1", "n2", "n3")),
-        replace(LOST, action=Action.RESTART.value),
+        replace(LOST, action=JobAction.RESTART.value),
     ],
 )
 def test_no_drain_without_evidence(ended: JobAttemptEnded) -> None:
@@ -122,21 +122,21 @@ def test_policy_may_forbid_drains() -> None:
 @pytest.mark.parametrize(
     ("ended", "outcome", "reason"),
     [
-        (replace(LOST, state="COMPLETED"), Outcome.COMPLETED, "job 11 completed"),
-        (replace(LOST, action=Action.STOP.value), Outcome.ASKS, "stop and ask the user: GPU lost"),
-        (replace(LOST, action=Action.WAIT.value), Outcome.ASKS, "wait for the repair: GPU lost"),
-        (replace(LOST, action=Action.INVESTIGATE.value), None, "GPU lost"),
+        (replace(LOST, state="COMPLETED"), JobOutcome.COMPLETED, "job 11 completed"),
+        (replace(LOST, action=JobAction.STOP.value), JobOutcome.ASKS, "stop and ask the user: GPU lost"),
+        (replace(LOST, action=JobAction.WAIT.value), JobOutcome.ASKS, "wait for the repair: GPU lost"),
+        (replace(LOST, action=JobAction.INVESTIGATE.value), None, "GPU lost"),
     ],
 )
-def test_what_follows_from_an_attempt(ended: JobAttemptEnded, outcome: Outcome | None, reason: str) -> None:
+def test_what_follows_from_an_attempt(ended: JobAttemptEnded, outcome: JobOutcome | None, reason: str) -> None:
     found = after(run_of(ended))
     assert (found.outcome, found.reason) == (outcome, reason)
 
 
 def test_the_same_step_twice_is_the_programs() -> None:
     """A second failure of the program at the step of the first asks; that of a host does not."""
-    first = replace(LOST, layer=Layer.APPLICATION, action=Action.RESTART.value)
-    assert after(run_of(first, second(last=60))).outcome is Outcome.ASKS
+    first = replace(LOST, layer=Layer.APPLICATION, action=JobAction.RESTART.value)
+    assert after(run_of(first, second(last=60))).outcome is JobOutcome.ASKS
     assert after(run_of(first, second(last=61))).outcome is None
     assert after(run_of(LOST, replace(LOST, attempt=2, job="12"))).outcome is None
 
@@ -144,10 +144,10 @@ def test_the_same_step_twice_is_the_programs() -> None:
 def test_attempts_are_bounded() -> None:
     """By their number, and by three that made no step."""
     third = replace(LOST, attempt=3, job="13", last=99)
-    assert after(run_of(LOST, second(last=70), third)).outcome is Outcome.ASKS
+    assert after(run_of(LOST, second(last=70), third)).outcome is JobOutcome.ASKS
     idle = [replace(LOST, attempt=n, job=str(n), first=None, last=None) for n in (1, 2, 3)]
     found = after(run_of(*idle, policy=JobPolicy(retries=9)))
-    assert (found.outcome, found.reason) == (Outcome.ASKS, "three attempts in a row made no step")
+    assert (found.outcome, found.reason) == (JobOutcome.ASKS, "three attempts in a row made no step")
 
 
 def test_a_users_stop_outranks_a_restart() -> None:
@@ -156,7 +156,7 @@ def test_a_users_stop_outranks_a_restart() -> None:
     payloads = [ORDERED, intent, JobSubmitted(attempt=1, job="11"), stop, replace(LOST, state="CANCELLED")]
     found = fold(Event(n, Stream.JOB, "run-1", T0, "r", "ann", one) for n, one in enumerate(payloads))
     assert found is not None
-    assert after(found) == Next(outcome=Outcome.STOPPED, reason="enough")
+    assert after(found) == Next(outcome=JobOutcome.STOPPED, reason="enough")
 
 
 def test_a_repeated_event_changes_nothing() -> None:
@@ -165,7 +165,7 @@ def test_a_repeated_event_changes_nothing() -> None:
     found = run_of(LOST, more=(again, JobSubmitted(attempt=1, job="99"), JobRunEnded(outcome="asks", reason="x")))
     assert found.jobs == ("11",)
     assert found.attempts[0].ended == LOST
-    assert found.outcome is Outcome.ASKS
+    assert found.outcome is JobOutcome.ASKS
 
 
 def test_pauses_grow_and_are_bounded() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.netbox import Listing, NetboxApi, NetboxConnection, NetboxRefusedError
+from clusterctl.edges.netbox import NetboxApi, NetboxConnection, NetboxListing, NetboxRefusedError
 from clusterctl.edges.netbox import session as session_module
 from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import (
@@ -29,7 +29,7 @@ from tests.edges.maas.testca import Ca
 from tests.netbox.emulator import TOKEN, Answer, World, served
 from tests.netbox.worlds import device
 
-DEVICES = Listing(page="dcim/devices", filters={"role": ["gpu"]}, fields="id,name")
+DEVICES = NetboxListing(page="dcim/devices", filters={"role": ["gpu"]}, fields="id,name")
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def test_a_list_by_many_ids_is_asked_in_batches() -> None:
     """250 values are three requests; a batch with several pages is read to its end."""
     world = many(250, max_page=60)
     with served(world) as url, asking(url) as api:
-        found = api.read_by(Listing(page="dcim/devices", filters={}, fields="id"), "id", range(1, 251))
+        found = api.read_by(NetboxListing(page="dcim/devices", filters={}, fields="id"), "id", range(1, 251))
     assert sorted(item["id"] for item in found) == list(range(1, 251))
 
 

@@ -17,7 +17,7 @@ import pytest
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
-from clusterctl.fleet.incidents.message import Message
+from clusterctl.fleet.incidents.message import IncidentMessage
 from clusterctl.fleet.payloads.hardware import BadLinks, FabricLinksJudged
 from clusterctl.operations import incidents, notify
 from clusterctl.operations.context import open_site
@@ -57,9 +57,9 @@ class FakeNotifier:
     """Meets `Notifier`. `fails`: so many messages it does not take first."""
 
     fails: int = 0
-    sent: list[Message] = field(default_factory=list)
+    sent: list[IncidentMessage] = field(default_factory=list)
 
-    def send(self, channel: str, message: Message) -> None:
+    def send(self, channel: str, message: IncidentMessage) -> None:
         if self.fails:
             self.fails -= 1
             raise EdgeError("it is down", where=channel)

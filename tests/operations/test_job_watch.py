@@ -22,7 +22,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.payloads.jobs import JobSubmitIntended, JobSubmitted
 from clusterctl.fleet.scheduled_job import ScheduledJob
-from clusterctl.jobs.supervision import Outcome, SupervisedRun
+from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import of_all_ranks
@@ -189,7 +189,7 @@ def test_an_unanswered_submission_is_made_again_while_the_scheduler_would_know_i
     bench.time.timer.advance(REMEMBERED.total_seconds() - 60)
     bench.jobs.completes = True
     found = bench.follow()
-    assert (found.outcome, found.jobs) == (Outcome.COMPLETED, ("11",))
+    assert (found.outcome, found.jobs) == (JobOutcome.COMPLETED, ("11",))
     assert [one.comment for one in bench.jobs.submitted] == ["clusterctl:x:1"]
 
 
@@ -197,7 +197,7 @@ def test_an_unanswered_submission_is_not_made_again_later(bench: Bench) -> None:
     """After that time nothing shows whether it was made: the run asks, and no second job is submitted."""
     bench.time.timer.advance(REMEMBERED.total_seconds() + 1)
     found = bench.follow()
-    assert found.outcome is Outcome.ASKS
+    assert found.outcome is JobOutcome.ASKS
     assert "unknown whether attempt 1 was submitted" in found.reason
     assert bench.jobs.submitted == []
 
@@ -206,7 +206,7 @@ def test_a_submission_that_the_scheduler_knows_is_taken_over_at_any_time(bench: 
     bench.time.timer.advance(86400)
     bench.jobs.known, bench.jobs.completes = "11", True
     found = bench.follow()
-    assert (found.outcome, found.jobs, bench.jobs.submitted) == (Outcome.COMPLETED, ("11",), [])
+    assert (found.outcome, found.jobs, bench.jobs.submitted) == (JobOutcome.COMPLETED, ("11",), [])
 
 
 def test_the_output_of_all_ranks_is_no_log_of_the_node_that_it_was_read_on() -> None:

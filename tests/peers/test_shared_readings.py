@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.edges.journal import Holder, open_journal
-from clusterctl.edges.pxe.attempt import Attempt
+from clusterctl.edges.pxe.attempt import InstallAttempt
 from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import POST_BYTES
@@ -175,8 +175,8 @@ class Install:
 
     store: AttemptStore
     handlers: BootHandlers
-    bad: Attempt
-    good: Attempt
+    bad: InstallAttempt
+    good: InstallAttempt
 
     def send(self, poison: str) -> None:
         """Send it wherever a machine may: as its serial, its token, and each of its posts; also for the other card."""

@@ -16,7 +16,7 @@ from clusterctl.fleet.access import UserRole
 from clusterctl.operations.context import SiteContext
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
-from clusterctl_web.sessions import Access, StartToken
+from clusterctl_web.sessions import SignInRules, StartToken
 from tests.fake_timer import FakeTimer
 
 TOKEN = "a-token-of-this-start"
@@ -35,10 +35,10 @@ def accounts(folder: Path) -> AccountFile:
     return file
 
 
-def access(folder: Path, **changes: object) -> Access:
+def access(folder: Path, **changes: object) -> SignInRules:
     """Users of each role and the token of a start on a loopback address."""
     start = StartToken(secret=TOKEN, actor="root")
-    return Access(**{"accounts": accounts(folder), "start": start, **changes})
+    return SignInRules(**{"accounts": accounts(folder), "start": start, **changes})
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Browser:
     """Sends requests one after the other, and keeps cookies between them."""
 
     context: SiteContext
-    access: Access
+    access: SignInRules
     address: str = "203.0.113.7"
     scheme: str = "http"
     host: str = "127.0.0.1:8080"

@@ -20,7 +20,7 @@ from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.pages import Pages
 from clusterctl_web.rate_limit import RateLimit, StreamLimit, address_key
 from clusterctl_web.rendering import Renderer
-from clusterctl_web.sessions import Sessions
+from clusterctl_web.sessions import UserSessions
 from tests.fake_timer import FakeTimer
 from tests.web.browser import MADE, QUICK, TOKEN, Browser, access
 
@@ -163,7 +163,7 @@ def test_a_user_with_too_many_streams_is_refused(browser: Browser) -> None:
 def test_a_stream_ends_with_its_session(site: SiteContext, tmp_path: Path) -> None:
     """Where the user is removed, the next look of the stream is its last; the stream is given back."""
     allowed = access(tmp_path)
-    sessions, streams = Sessions(allowed), StreamLimit()
+    sessions, streams = UserSessions(allowed), StreamLimit()
     file = allowed.accounts
     assert isinstance(file, AccountFile)
     user = file.user("viewer")

@@ -20,13 +20,13 @@ from clusterctl.fleet.node import Location
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_web.live_fleet import LiveFleet, racks
 from clusterctl_web.service import serve
-from clusterctl_web.sessions import Access, StartToken
+from clusterctl_web.sessions import SignInRules, StartToken
 from tests.cli.site_of_three import quarantined, write
 from tests.events import new_event
 from tests.steps.fakes import NOW
 from tests.web.browser import TOKEN, Browser
 
-ACCESS = Access(accounts=AccountFile(Path("/nowhere/web")), start=StartToken(secret=TOKEN, actor="root"))
+ACCESS = SignInRules(accounts=AccountFile(Path("/nowhere/web")), start=StartToken(secret=TOKEN, actor="root"))
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 

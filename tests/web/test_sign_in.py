@@ -13,7 +13,7 @@ from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
 from clusterctl.operations.context import SiteContext
 from clusterctl_web.guard import safe_path
-from clusterctl_web.sessions import Sessions
+from clusterctl_web.sessions import UserSessions
 from clusterctl_web.sign_in import ADDRESS_ATTEMPTS, USER_ATTEMPTS, USER_S
 from tests.fake_timer import FakeTimer
 from tests.web.browser import PASSWORD, QUICK, Browser, access, accounts, timed
@@ -137,7 +137,7 @@ def test_a_session_ends(site: SiteContext, tmp_path: Path) -> None:
 def test_an_event_stream_keeps_no_session_from_being_idle(site: SiteContext, tmp_path: Path) -> None:
     """A page that is open all night does not count as used."""
     timer = FakeTimer()
-    sessions = Sessions(access(tmp_path, **timed(timer)))
+    sessions = UserSessions(access(tmp_path, **timed(timer)))
     (viewer,) = [user for user in sessions.access.accounts.users() if user.name == "viewer"]
     cookie = sessions.of_user(viewer)
     timer.advance(3000)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictError, UsageError
 from clusterctl.operations.serial import to_data
-from clusterctl_web.actions import Action, Approval, Done, Orders, Subjects
+from clusterctl_web.actions import Approval, Done, Orders, PageAction, Subjects
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs, require_role
 from clusterctl_web.openapi import BASE
 from clusterctl_web.rendering import Renderer
@@ -51,7 +51,7 @@ class ActionPages:
         require_role(actor_of(request), action.role)
         return self._form(request, action)
 
-    def _form(self, request: Request, action: Action, problem: ClusterctlError | None = None) -> Response:
+    def _form(self, request: Request, action: PageAction, problem: ClusterctlError | None = None) -> Response:
         given = {one.name: form_of(request).text(one.name) for one in action.fields}
         status = 200 if problem is None else 400 if isinstance(problem, UsageError) else 409
         name = request.path_params["name"]
@@ -67,7 +67,7 @@ class ActionPages:
         except (UsageError, ConflictError, ClaimLostError) as error:
             return self._form(request, action, error)
 
-    def _submit(self, request: Request, action: Action, approved: str) -> Response:
+    def _submit(self, request: Request, action: PageAction, approved: str) -> Response:
         actor, node, form = actor_of(request), request.path_params["name"], form_of(request)
         values = action.values(form.text)
         if approved:
@@ -95,7 +95,7 @@ class ActionPages:
         body = await json_body(request)
         return await run_in_threadpool(self._api, request, action, body)
 
-    def _api(self, request: Request, action: Action, body: Mapping[str, str]) -> Response:
+    def _api(self, request: Request, action: PageAction, body: Mapping[str, str]) -> Response:
         actor, node = actor_of(request), request.path_params["name"]
         known = {one.name for one in action.fields} | {"approved"}
         for name in body:

@@ -52,7 +52,7 @@ REASON = Field(name="reason", label="Reason", required=True, hint="kept in the n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class PageAction:
     """An action on one node, or on one plan.
 
     operation  module of `clusterctl.operations`; `request` makes its request from the name and the fields
@@ -116,19 +116,19 @@ END = Field(name="until", label="Until", required=True, hint="2026-12-01, 12h, 3
 PART = Field(name="part", label="Part", hint="slot, serial or name, such as gpu3; may be empty")
 ORDER = Field(name="order", label="Order", required=True, options=tuple(order.value for order in PowerOrder))
 CHECK = Field(name="check", label="Check", required=True, hint="the check with the finding, such as gpu_ecc")
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: Mapping[str, PageAction] = {
     action.name: action
     for action in (
-        Action(
+        PageAction(
             name="hold", title="Hold", about="No step touches the node; a gold node leaves the pool.",
             role=UserRole.OPERATOR, operation=decisions, request=_decision(Decision.HOLD), fields=(REASON, UNTIL),
         ),
-        Action(
+        PageAction(
             name="release", title="Release",
             about="Lifts a hold; sends a stopped node back to the step that stopped it, for the next bootstrap.",
             role=UserRole.OPERATOR, operation=decisions, request=_decision(Decision.RELEASE),
         ),
-        Action(
+        PageAction(
             name="repaired", title="Report a repair",
             about="Ticks a work order off: the node goes back to the step that stopped it, for the next bootstrap.",
             role=UserRole.OPERATOR, operation=decisions, request=_repaired,
@@ -137,7 +137,7 @@ ACTIONS: Mapping[str, Action] = {
                 Field(name="serial", label="Serial of the new part", hint="empty where nothing was replaced"),
             ),
         ),
-        Action(
+        PageAction(
             name="quarantine", title="Quarantine", about="Takes the node out of use.", role=UserRole.OPERATOR,
             operation=decisions, request=_decision(Decision.QUARANTINE),
             fields=(
@@ -146,7 +146,7 @@ ACTIONS: Mapping[str, Action] = {
                 Field(name="step", label="A release leads back to", options=("", *STEPS), hint="empty: the next step"),
             ),
         ),
-        Action(
+        PageAction(
             name="revalidate", title="Revalidate",
             about="Proves the node again after a repair, up to gold. What begins before configure needs an admin.",
             role=UserRole.OPERATOR, operation=revalidate, request=_revalidation, detached=True,
@@ -156,12 +156,12 @@ ACTIONS: Mapping[str, Action] = {
                 Field(name="partners", label="Partners", hint="idle gold nodes; empty: those that the scheduler lends"),
             ),
         ),
-        Action(
+        PageAction(
             name="waive", title="Waive", about="Takes responsibility for a bad finding until a date.",
             role=UserRole.ADMIN, operation=decisions, request=_decision(Decision.WAIVE),
             fields=(CHECK, PART, REASON, END),
         ),
-        Action(
+        PageAction(
             name="power", title="Power", about="Switches the machine through its BMC.", role=UserRole.ADMIN,
             operation=power, request=_power, detached=True,
             fields=(ORDER, REASON),
@@ -182,19 +182,19 @@ def _resume(context: SiteContext, plan: str, _values: Values) -> maintain.Mainta
 
 
 PLAN_REASON = Field(name="reason", label="Reason", hint="kept in the plan's history with your name")
-PLAN_ACTIONS: Mapping[str, Action] = {
+PLAN_ACTIONS: Mapping[str, PageAction] = {
     action.name: action
     for action in (
-        Action(
+        PageAction(
             name="pause", title="Pause", about="No more nodes begin. A change that has begun ends first.",
             role=UserRole.OPERATOR, operation=maintenance_control, request=_stop(final=False), fields=(PLAN_REASON,),
         ),
-        Action(
+        PageAction(
             name="resume", title="Resume",
             about="Goes on with a plan that was paused or halted, or whose run was killed.",
             role=UserRole.ADMIN, operation=maintain, request=_resume, fields=(), detached=True,
         ),
-        Action(
+        PageAction(
             name="stop", title="Stop", about="Ends the plan for good. A change that has begun ends first.",
             role=UserRole.OPERATOR, operation=maintenance_control, request=_stop(final=True), fields=(PLAN_REASON,),
         ),
@@ -208,15 +208,15 @@ class Subjects:
     """What actions are about: the path of its pages, and the actions that the page offers."""
 
     path: str
-    actions: Mapping[str, Action]
+    actions: Mapping[str, PageAction]
 
-    def action(self, name: str) -> Action:
+    def action(self, name: str) -> PageAction:
         """Return an action. Raises `UsageError` where there is none of this name."""
         if name not in self.actions:
             raise UsageError("there is no such action", where=name, remedy=f"one of {', '.join(self.actions)}")
         return self.actions[name]
 
-    def offered(self, actor: Actor) -> Sequence[Action]:
+    def offered(self, actor: Actor) -> Sequence[PageAction]:
         """Return the actions that the actor's role may order."""
         return [action for action in self.actions.values() if actor.role.includes(action.role)]
 
@@ -264,7 +264,7 @@ class Orders:
         finally:
             context.journal.close()
 
-    def preview(self, actor: Actor, action: Action, subject: str, values: Values) -> Preview:
+    def preview(self, actor: Actor, action: PageAction, subject: str, values: Values) -> Preview:
         """Return what an action would do. Raises `PrivilegeError` where the actor's role does not suffice."""
         require_role(actor, action.role)
         with self.opened(actor, action.name, thorough=action.detached) as context:
@@ -273,7 +273,7 @@ class Orders:
             preview: Preview = action.operation.preview(context, request)
             return preview
 
-    def carry_out(self, actor: Actor, action: Action, subject: str, values: Values, approval: Approval) -> Done:
+    def carry_out(self, actor: Actor, action: PageAction, subject: str, values: Values, approval: Approval) -> Done:
         """Carry out an action as approved. Raises `ConflictError` where the preview has changed."""
         require_role(actor, action.role)
 

@@ -34,14 +34,14 @@ from clusterctl_web.plan_pages import PlanPages
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
 from clusterctl_web.run_pages import RunPages
-from clusterctl_web.sessions import Access, Sessions
+from clusterctl_web.sessions import SignInRules, UserSessions
 from clusterctl_web.sign_in import SignIn
 
 
-def application(live: LiveFleet, access: Access) -> Starlette:
+def application(live: LiveFleet, access: SignInRules) -> Starlette:
     """Return the application of one site."""
     renderer = Renderer(live.context.site.settings)
-    sessions = Sessions(access)
+    sessions = UserSessions(access)
     streams = StreamLimit()
     pages = Pages(live, renderer, sessions, streams, FleetMetrics(live.context))
     orders = Orders(live.context.site.folder)

@@ -19,7 +19,7 @@ from clusterctl.cabling.pictures.finding_lines import FindingLine, lines_by_rack
 from clusterctl.cabling.pictures.geometry import Chart, draw
 from clusterctl.cabling.pictures.marks import MarkKind, marks
 from clusterctl.cabling.pictures.port_maps import RACK_UNITS, Elevation, PortMap, device_ports, elevations
-from clusterctl.cabling.pictures.tiers import Band, State, Tile, bands
+from clusterctl.cabling.pictures.tiers import Band, State, SwitchTile, bands
 from clusterctl.cabling.pictures.timeline import BAR_HEIGHT, BAR_WIDTH, Timeline, timeline
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.site_fabric import SiteFabric, site_fabric
@@ -45,16 +45,16 @@ class FabricView:
     timeline: Timeline | None
 
     @property
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self) -> Iterator[SwitchTile]:
         return (tile for band in self.bands for tile in band.tiles)
 
-    def search(self, query: str) -> list[Tile]:
+    def search(self, query: str) -> list[SwitchTile]:
         """Return the devices that have each word in their name, rack, or the far end of a port."""
         words = query.lower().split()
         hits = (tile for tile in self.tiles if all(word in self._text(tile) for word in words))
         return list(islice(hits, MOST_HITS))
 
-    def _text(self, tile: Tile) -> str:
+    def _text(self, tile: SwitchTile) -> str:
         found = self.ports.get(tile.device)
         far = " ".join(cell.far for _, cells in found.boards for cell in cells) if found else ""
         return f"{tile.device} {tile.group} {tile.tier} {far}".lower()
@@ -147,7 +147,7 @@ class FabricPages:
         )
 
 
-def _counts(tiles: list[Tile]) -> list[tuple[State, int]]:
+def _counts(tiles: list[SwitchTile]) -> list[tuple[State, int]]:
     """Return how many devices are in each state, the states that occur."""
     found = [(state, sum(tile.state is state for tile in tiles)) for state in State]
     return [(state, count) for state, count in found if count]

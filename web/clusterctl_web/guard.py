@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, PrivilegeError, UsageError
-from clusterctl_web.sessions import Actor, Sessions
+from clusterctl_web.sessions import Actor, UserSessions
 
 SIGN_OUT = "/sign-out"
 LIVE = "/changes"
@@ -112,7 +112,7 @@ def same_text(left: str, right: str) -> bool:
 class Guard:
     """ASGI middleware around all pages."""
 
-    def __init__(self, app: ASGIApp, sessions: Sessions) -> None:
+    def __init__(self, app: ASGIApp, sessions: UserSessions) -> None:
         self._app = app
         self._sessions = sessions
         self._access = sessions.access
@@ -214,7 +214,7 @@ def form_cookie(session_cookie: str) -> str:
     return f"{session_cookie}-form"
 
 
-def set_session(answer: Response, sessions: Sessions, cookie: str) -> None:
+def set_session(answer: Response, sessions: UserSessions, cookie: str) -> None:
     """Set the cookie of a session: scripts cannot read it, and foreign pages cannot send a form with it."""
     access = sessions.access
     seconds = int(access.lifetime.total_seconds())

@@ -24,7 +24,7 @@ from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import TEMPLATES, Renderer
-from clusterctl_web.sessions import Sessions
+from clusterctl_web.sessions import UserSessions
 
 KEEP_ALIVE_S = 20.0
 MOST_EVENTS = 200
@@ -39,7 +39,7 @@ class Pages:
 
     live: LiveFleet
     renderer: Renderer
-    sessions: Sessions
+    sessions: UserSessions
     streams: StreamLimit
     figures: FleetMetrics
 

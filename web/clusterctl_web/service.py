@@ -18,7 +18,7 @@ from clusterctl.operations.context import SiteContext, current_user
 from clusterctl.operations.web_access import identity_provider, tls_context, web_accounts
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
-from clusterctl_web.sessions import Access, StartToken
+from clusterctl_web.sessions import SignInRules, StartToken
 
 AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
@@ -63,11 +63,11 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
         thread.join(5)
 
 
-def _access(context: SiteContext, place: _Place, port: int) -> Access:
+def _access(context: SiteContext, place: _Place, port: int) -> SignInRules:
     """Return who may come in. On other addresses than loopback it is users, tokens and the provider alone."""
     settings = context.site.settings.web
     start = StartToken(secret=secrets.token_urlsafe(24), actor=current_user()) if place.tls is None else None
-    access = Access(
+    access = SignInRules(
         accounts=web_accounts(context.site),
         provider=identity_provider(context.site),
         start=start,
@@ -92,7 +92,7 @@ def _listener(place: _Place, listen: str) -> socket.socket:
         raise EnvironmentBrokenError(f"cannot listen: {error.strerror}", where=listen, remedy=remedy) from None
 
 
-def _address(place: _Place, port: int, access: Access) -> str:
+def _address(place: _Place, port: int, access: SignInRules) -> str:
     """Return what to open in a browser."""
     if place.tls is not None:
         name = next((name for name in place.names if not name.startswith("*")), place.names[0])

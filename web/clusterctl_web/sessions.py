@@ -64,7 +64,7 @@ class StartToken(NeverPickled):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class SignInRules:
     """Who may come in, and by which names the page may be called.
 
     hosts   host names and addresses of the page: no foreign page reaches it through a name of its own
@@ -98,10 +98,10 @@ class _Session:
 
 
 @dataclass
-class Sessions:
+class UserSessions:
     """The sessions, by the digest of their cookie: what is in memory opens nothing. Thread-safe."""
 
-    access: Access
+    access: SignInRules
     _by_digest: OrderedDict[str, _Session] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

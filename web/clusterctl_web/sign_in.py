@@ -20,7 +20,7 @@ from clusterctl.ports.sign_in import IdentityProvider, SignInRequest
 from clusterctl_web.guard import SIGN_OUT, form_cookie, form_of, safe_path, set_session
 from clusterctl_web.rate_limit import RateLimit, address_key
 from clusterctl_web.rendering import Renderer
-from clusterctl_web.sessions import Access, Sessions
+from clusterctl_web.sessions import SignInRules, UserSessions
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class _Pending:
 class SignIn:
     """The pages below /sign-in, and /sign-out."""
 
-    sessions: Sessions
+    sessions: UserSessions
     renderer: Renderer
     by_address: RateLimit = field(init=False)
     by_user: RateLimit = field(init=False)
@@ -61,7 +61,7 @@ class SignIn:
         self.by_user = RateLimit(USER_ATTEMPTS, USER_S, clock)
 
     @property
-    def access(self) -> Access:
+    def access(self) -> SignInRules:
         return self.sessions.access
 
     def routes(self) -> list[Route]:

@@ -19,7 +19,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Fan, Inventory
 from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.bmc_log.parts import CHECKS, Part, part_of, parts_of, well
-from clusterctl_burnin.bmc_log.table import Component, LogTable, Meaning, Weight, shipped_table
+from clusterctl_burnin.bmc_log.table import LogComponent, LogMeaning, LogTable, Weight, shipped_table
 from clusterctl_burnin.bmc_log_predecessor import of_its_predecessor
 from clusterctl_burnin.kernel_log.nvidia_codes import xid_table
 
@@ -59,8 +59,8 @@ class _Kept:
     """
 
     entry: LogEntry
-    meaning: Meaning | None
-    component: Component
+    meaning: LogMeaning | None
+    component: LogComponent
     part: Part | None
     count: int = 1
     disproved: bool = False
@@ -175,9 +175,9 @@ def _read(entry: LogEntry, inventory: Inventory, table: LogTable) -> _Kept:
     return _Kept(entry, meaning, component, part)
 
 
-def _component(part: Part | None, inventory: Inventory) -> Component:
+def _component(part: Part | None, inventory: Inventory) -> LogComponent:
     owners = (kind for kind in CHECKS if part is not None and part in parts_of(inventory, kind))
-    return next(owners, Component.SYSTEM)
+    return next(owners, LogComponent.SYSTEM)
 
 
 def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta) -> Finding | None:
@@ -210,7 +210,7 @@ def _is_history(weight: Weight, *, today: bool | None, fresh: bool) -> bool:
 
 def _weighed(one: _Kept) -> tuple[Weight, str, str]:
     """Return weight, meaning and remedy: the rule's, but for Xids, each of which has its own."""
-    number = _XID.search(one.entry.message) if one.component is Component.GPU else None
+    number = _XID.search(one.entry.message) if one.component is LogComponent.GPU else None
     row = xid_table().get(int(number[1])) if number else None
     rule = one.meaning.rule if one.meaning else None
     if row is None:

@@ -9,7 +9,7 @@ from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Fan, Gpu, Inventory, Psu
-from clusterctl_burnin.bmc_log.table import Component
+from clusterctl_burnin.bmc_log.table import LogComponent
 
 Part = Psu | Fan | Dimm | Cpu | Drive | Gpu
 
@@ -22,26 +22,26 @@ _SPELLED = (
 )
 """How logs spell, lower case, what the same BMC's inventory spells otherwise: PROC 1 DIMM 3, P1-DIMMB1, Fan 3A."""
 CHECKS = {
-    Component.PSU: "psu",
-    Component.FAN: "fans",
-    Component.DIMM: "dimms",
-    Component.CPU: "cpus",
-    Component.DRIVE: "drives",
-    Component.GPU: "gpus",
-    Component.TEMPERATURE: "temperature",
+    LogComponent.PSU: "psu",
+    LogComponent.FAN: "fans",
+    LogComponent.DIMM: "dimms",
+    LogComponent.CPU: "cpus",
+    LogComponent.DRIVE: "drives",
+    LogComponent.GPU: "gpus",
+    LogComponent.TEMPERATURE: "temperature",
 }
 """What judges the part itself by the inventory."""
 
 
-def parts_of(inventory: Inventory, component: Component) -> Sequence[Part]:
+def parts_of(inventory: Inventory, component: LogComponent) -> Sequence[Part]:
     """Return all parts of that kind that the BMC reports."""
-    reported: dict[Component, Sequence[Part] | None] = {
-        Component.PSU: inventory.psus,
-        Component.FAN: inventory.fans,
-        Component.DIMM: inventory.dimms,
-        Component.CPU: inventory.cpus,
-        Component.DRIVE: inventory.drives,
-        Component.GPU: inventory.gpus,
+    reported: dict[LogComponent, Sequence[Part] | None] = {
+        LogComponent.PSU: inventory.psus,
+        LogComponent.FAN: inventory.fans,
+        LogComponent.DIMM: inventory.dimms,
+        LogComponent.CPU: inventory.cpus,
+        LogComponent.DRIVE: inventory.drives,
+        LogComponent.GPU: inventory.gpus,
     }
     return reported.get(component) or ()
 
@@ -64,11 +64,11 @@ def part_of(entry: LogEntry, named: str, parts: Sequence[Part]) -> Part | None:
     return _only(part for part in parts if _first_number(part) == int(number[0]))
 
 
-def well(inventory: Inventory, component: Component, part: Part | None) -> bool | None:
+def well(inventory: Inventory, component: LogComponent, part: Part | None) -> bool | None:
     """Return how the part is now, or where it is not known all of its kind; None where the BMC does not report it."""
     if part is not None:
         return part.healthy
-    if component is Component.TEMPERATURE:
+    if component is LogComponent.TEMPERATURE:
         verdicts = {finding.verdict for finding in judge_temperatures(inventory)}
         return None if not verdicts or Verdict.INCONCLUSIVE in verdicts else verdicts == {Verdict.PASS}
     reported = {one.healthy for one in parts_of(inventory, component)}

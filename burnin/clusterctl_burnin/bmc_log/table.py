@@ -30,7 +30,7 @@ class Weight(enum.Enum):
     BOOTED = "booted"
 
 
-class Component(enum.Enum):
+class LogComponent(enum.Enum):
     """What kind of part an entry is about."""
 
     PSU = "psu"
@@ -59,13 +59,13 @@ def _compiled(text: str) -> re.Pattern[str]:
 _Regex = Annotated[re.Pattern[str], pydantic.BeforeValidator(_compiled)]
 
 
-class Rule(pydantic.BaseModel):
+class LogRule(pydantic.BaseModel):
     """One row of the table; its fields are explained there."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     name: str
-    component: Component
+    component: LogComponent
     weight: Weight
     lasting: bool = False
     until_boot: bool = False
@@ -82,14 +82,14 @@ class _File(pydantic.BaseModel):
 
     version: Literal[1]
     recent_days: Annotated[int, pydantic.Field(ge=1)]
-    rules: Annotated[tuple[Rule, ...], pydantic.Field(min_length=1)]
+    rules: Annotated[tuple[LogRule, ...], pydantic.Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class LogMeaning:
     """The rule that an entry fits, and the part as the entry names it; empty where it names none."""
 
-    rule: Rule
+    rule: LogRule
     part: str
 
 
@@ -97,10 +97,10 @@ class Meaning:
 class LogTable:
     """Rules in order; an entry not older than `recent` may hold today."""
 
-    rules: Sequence[Rule]
+    rules: Sequence[LogRule]
     recent: timedelta
 
-    def meaning(self, entry: LogEntry) -> Meaning | None:
+    def meaning(self, entry: LogEntry) -> LogMeaning | None:
         """Return the meaning by the first rule that fits; None where none does."""
         return next((found for rule in self.rules if (found := _fits(rule, entry)) is not None), None)
 
@@ -126,13 +126,13 @@ def parse_table(text: str, *, where: str) -> LogTable:
     return LogTable(file.rules, timedelta(days=file.recent_days))
 
 
-def _fits(rule: Rule, entry: LogEntry) -> Meaning | None:
+def _fits(rule: LogRule, entry: LogEntry) -> LogMeaning | None:
     if rule.sensors and entry.sensor and entry.sensor not in rule.sensors:
         return None
     for pattern in rule.text:
         if match := pattern.search(entry.message):
-            return Meaning(rule, (match.groupdict().get("part") or "").strip())
+            return LogMeaning(rule, (match.groupdict().get("part") or "").strip())
     last = entry.message_id.rsplit(".", 1)[-1]
     if last and any(pattern.fullmatch(last) for pattern in rule.ids):
-        return Meaning(rule, "")
+        return LogMeaning(rule, "")
     return None

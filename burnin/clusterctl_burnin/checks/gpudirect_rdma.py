@@ -17,7 +17,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_modules
-from clusterctl.formats.host.pci import PciDevice, PciTree, Port
+from clusterctl.formats.host.pci import PciDevice, PciPort, PciTree
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
@@ -86,7 +86,7 @@ def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
     if unknown:
         error = UnmeasuredError(f"lspci does not show what {', '.join(unknown)} is", remedy=PRIVILEGE)
         yield inconclusive(_NAME, error)
-    ports = [bridge for bridge in above.values() if bridge.port is Port.DOWNSTREAM and bridge.redirects]
+    ports = [bridge for bridge in above.values() if bridge.port is PciPort.DOWNSTREAM and bridge.redirects]
     if ports:
         yield _acs_is_on(ports)
 

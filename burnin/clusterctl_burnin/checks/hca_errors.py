@@ -14,7 +14,12 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.formats.infiniband.adapters import Adapter
-from clusterctl.formats.infiniband.port_counters import CounterDocument, PortCounters, Sample, parse_port_counters
+from clusterctl.formats.infiniband.port_counters import (
+    CounterDocument,
+    CounterSample,
+    PortCounters,
+    parse_port_counters,
+)
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Check, Expected, Watch, inconclusive
 from clusterctl_burnin.limits.limit import LimitKey, Limits
@@ -151,7 +156,7 @@ def _of_ports(readings: Readings, document: CounterDocument, expected: Expected)
         yield passed(_NAME, f"no port gathered errors within {WATCHED_S} s")
 
 
-def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sample]:
+def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[CounterSample, CounterSample]:
     """Return the port's two readings. Raises `UnmeasuredError` where they cannot be compared."""
     if not adapter.ports[0].up:
         raise UnmeasuredError("the port is not active, so its counters prove nothing", remedy="bring the link up first")
@@ -174,7 +179,7 @@ Found = tuple[Code, str, Quantity | str, Bound | str, str]
 """Code, cause, measured, expected, remedy."""
 
 
-def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | None:
+def _flaps(first: CounterSample, last: CounterSample, up: float, limits: Limits) -> Found | None:
     limit = limits[HCA_LINK_DOWNS_MAX]
     total, now = last.counters[_DOWNED], last.counters[_DOWNED] - first.counters[_DOWNED]
     allowed = limit.value * max(1.0, up / _DOWN_PERIOD_S)
@@ -185,7 +190,7 @@ def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | No
     return Code.HCA_LINK_DOWNS, cause, Quantity(total, "times"), limit.at_most, _FLAPS
 
 
-def _errors(first: Sample, last: Sample, limits: Limits) -> Found | None:
+def _errors(first: CounterSample, last: CounterSample, limits: Limits) -> Found | None:
     seconds = last.at - first.at
     counted, allowed = [], []
     for rate in _RATES:

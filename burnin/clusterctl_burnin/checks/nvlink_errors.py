@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity
-from clusterctl.formats.nvidia.nvlink import GpuLinkErrors, LinkError, parse_nvlink_errors
+from clusterctl.formats.nvidia.nvlink import GpuLinkErrors, NvLinkError, parse_nvlink_errors
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconclusive
 from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
@@ -46,7 +46,7 @@ ERRORS = Probe(
 ERRORS_ONCE = Probe("nvlink_errors_once", ("nvidia-smi", "nvlink", "--errorcounters"), timeout=20.0, role=ERRORS.role)
 """The same counters by a command line of its own: evidence is distinguished by its command."""
 _NAME = "nvlink_errors"
-_REPAIRED = frozenset({LinkError.CRC, LinkError.RECOVERY_SUCCESSFUL})
+_REPAIRED = frozenset({NvLinkError.CRC, NvLinkError.RECOVERY_SUCCESSFUL})
 """The link itself repaired what these count."""
 _REMEDY = (
     "reset the GPU, restart nvidia-fabricmanager and run the burn-in again; "
@@ -61,8 +61,8 @@ class _Watched:
 
     index: int
     seconds: float
-    added: Counter[LinkError]
-    counted: Counter[LinkError]
+    added: Counter[NvLinkError]
+    counted: Counter[NvLinkError]
     links: tuple[int, ...]
 
 
@@ -109,7 +109,7 @@ def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, l
         raise UnmeasuredError(counted, remedy="bring the missing links up first (nvidia-smi nvlink --status)")
     if len({frozenset(counters) for counters in (*first.links.values(), *last.links.values())}) > 1:
         raise UnmeasuredError("the NVLinks of the GPU do not show the same counters", remedy="run the burn-in again")
-    added, total, named = Counter[LinkError](), Counter[LinkError](), []
+    added, total, named = Counter[NvLinkError](), Counter[NvLinkError](), []
     for link, counters in last.links.items():
         grown = {error: count - first.links[link].get(error, 0) for error, count in counters.items()}
         if min(grown.values()) < 0:
@@ -129,8 +129,8 @@ def _bad(gpu: _Watched, limits: Limits, serial: str) -> Iterator[Finding]:
     links = f"NVLinks {', '.join(map(str, gpu.links))} of the GPU"
     if exceeds(count, gpu.seconds, failing.value / 60):
         cause, worst, limit = f"{links} count errors: {_listed(gpu.added)}", count, failing
-    elif exceeds(gpu.added[LinkError.CRC], gpu.seconds, crc.value):
-        cause, worst, limit = f"{links} count CRC errors", gpu.added[LinkError.CRC], crc
+    elif exceeds(gpu.added[NvLinkError.CRC], gpu.seconds, crc.value):
+        cause, worst, limit = f"{links} count CRC errors", gpu.added[NvLinkError.CRC], crc
     elif gpu.counted:
         yield Finding(
             check=_NAME,
@@ -158,7 +158,7 @@ def _bad(gpu: _Watched, limits: Limits, serial: str) -> Iterator[Finding]:
     )
 
 
-def _listed(counts: Mapping[LinkError, int]) -> str:
+def _listed(counts: Mapping[NvLinkError, int]) -> str:
     return ", ".join(f"{number} {error.value}" for error, number in counts.items())
 
 

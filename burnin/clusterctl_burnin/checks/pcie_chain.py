@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.host.pci import PciDevice, PciTree, Port
+from clusterctl.formats.host.pci import PciDevice, PciPort, PciTree
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Readings, UnmeasuredError
@@ -55,9 +55,9 @@ def _upstream(tree: PciTree, device: PciDevice) -> Iterator[PciDevice]:
     above = tree.above(device)
     if not above or any(bridge.port is None for bridge in above):
         raise UnmeasuredError(f"lspci does not show what {device.address} is connected to", remedy=PRIVILEGE)
-    if above[-1].port is not Port.ROOT:
+    if above[-1].port is not PciPort.ROOT:
         raise UnmeasuredError(f"lspci shows no root port above {device.address}", remedy="read lspci -t on the node")
-    yield from (bridge for bridge in above if bridge.port is Port.UPSTREAM)
+    yield from (bridge for bridge in above if bridge.port is PciPort.UPSTREAM)
 
 
 def _link(bridge: PciDevice, below: list[str], limits: Limits) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.infiniband.transceivers import Transceiver, parse_transceivers
+from clusterctl.formats.infiniband.transceivers import HostTransceiver, parse_transceivers
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.checks.transceivers import MODULES
 from clusterctl_burnin.limits.firmware import PartRequirements
@@ -39,13 +39,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "modules of one kind have the same firmware", measured=versions)
 
 
-def _modules(readings: Readings, expected: Expected) -> list[Transceiver]:
+def _modules(readings: Readings, expected: Expected) -> list[HostTransceiver]:
     """Return the modules with a part number in the ports of the compute adapters."""
     ports = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
     return [one for one in parse_transceivers(readings.text(MODULES)) if one.port in ports and one.part]
 
 
-def _listed(modules: Sequence[Transceiver], wanted: PartRequirements | None) -> Iterator[Finding]:
+def _listed(modules: Sequence[HostTransceiver], wanted: PartRequirements | None) -> Iterator[Finding]:
     """Yield the modules whose kind or version the limits' list does not have."""
     for module in modules if wanted else ():
         wish = wanted.wanted.get(module.part) if wanted else None
@@ -70,7 +70,7 @@ def _listed(modules: Sequence[Transceiver], wanted: PartRequirements | None) -> 
         )
 
 
-def _mixed(modules: Sequence[Transceiver]) -> Iterator[Finding]:
+def _mixed(modules: Sequence[HostTransceiver]) -> Iterator[Finding]:
     """Yield kinds with several versions: a fault of one version then shows on some rails only."""
     kinds: dict[str, dict[str, list[str]]] = {}
     for module in modules:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_most, between
-from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
+from clusterctl.formats.infiniband.transceivers import HostTransceiver, Ranged, parse_transceivers
 from clusterctl_burnin.check import Area, Check, Expected, Watch, inconclusive
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -56,7 +56,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "all transceivers and cables are within their ranges", measured=parts)
 
 
-def _bad(module: Transceiver) -> Iterator[Finding]:
+def _bad(module: HostTransceiver) -> Iterator[Finding]:
     if not module.part:
         cause = module.output or f"{module.port} reports no module"
         remedy = (
@@ -83,7 +83,7 @@ def _bad(module: Transceiver) -> Iterator[Finding]:
     )
 
 
-def _outside(module: Transceiver, found: Ranged | None, diagnosis: tuple[Code, str, str, str]) -> Iterator[Finding]:
+def _outside(module: HostTransceiver, found: Ranged | None, diagnosis: tuple[Code, str, str, str]) -> Iterator[Finding]:
     """Yield values out of range. `diagnosis`: code, what is wrong, unit and remedy."""
     if found is None or not found.outside:
         return
@@ -103,7 +103,7 @@ def _outside(module: Transceiver, found: Ranged | None, diagnosis: tuple[Code, s
     )
 
 
-def _name(module: Transceiver) -> str:
+def _name(module: HostTransceiver) -> str:
     return f"the module {module.vendor} {module.part} (serial {module.serial})"
 
 

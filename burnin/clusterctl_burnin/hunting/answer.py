@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.model import Part, PartKind, Rail, Rules
+from clusterctl_burnin.hunting.model import HuntPart, PartKind, Rail, Rules
 from clusterctl_burnin.hunting.posterior import Posterior
 from clusterctl_burnin.hunting.record import Record
 
@@ -18,7 +18,7 @@ MOST_UNMET = 0.05
 class Culprit:
     """A part that is bad with `probability` (of the least sure of its rails). `rails` is (None,) for loads without."""
 
-    part: Part
+    part: HuntPart
     rails: tuple[Rail, ...]
     probability: float
 
@@ -29,7 +29,7 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HuntAnswer:
     """`settled`: every failure is explained as surely as the rules want it, and every host was measured often enough.
 
     bad          parts to act on
@@ -46,7 +46,7 @@ class Answer:
 
     settled: bool
     bad: tuple[Culprit, ...]
-    best: tuple[tuple[Part, Rail], ...]
+    best: tuple[tuple[HuntPart, Rail], ...]
     common: tuple[Rail, ...]
     suspects: tuple[Culprit, ...]
     proven: tuple[str, ...]
@@ -57,7 +57,7 @@ class Answer:
     advice: str
 
 
-def answer(hosts: Sequence[str], record: Record, posteriors: Mapping[Rail, Posterior], rules: Rules) -> Answer:
+def answer(hosts: Sequence[str], record: Record, posteriors: Mapping[Rail, Posterior], rules: Rules) -> HuntAnswer:
     """Return what the record shows of the hosts, with the posterior of each rail."""
     found = _culprits(posteriors)
     bad = tuple(culprit for culprit in found if culprit.probability >= rules.sure)
@@ -68,7 +68,7 @@ def answer(hosts: Sequence[str], record: Record, posteriors: Mapping[Rail, Poste
     proven = () if common else _proven(hosts, record, _covered(bad).union(*(culprit.host for culprit in suspects)))
     unmet = _unmet(record, proven)
     left = _Open(suspects, common, unmeasured, thin, unmet if rules.widest else 0.0, proven=bool(proven))
-    return Answer(
+    return HuntAnswer(
         settled=bool(record.rounds) and not any((in_doubt, unmeasured, thin)),
         bad=bad,
         best=_best(posteriors, known_bad=rules.known_bad),
@@ -87,7 +87,7 @@ def _common(posteriors: Mapping[Rail, Posterior], sure: float) -> tuple[Rail, ..
     return tuple(rail for rail, posterior in posteriors.items() if posterior.common >= sure)
 
 
-def _in_doubt(posteriors: Mapping[Rail, Posterior], sure: float) -> set[tuple[Part, Rail]]:
+def _in_doubt(posteriors: Mapping[Rail, Posterior], sure: float) -> set[tuple[HuntPart, Rail]]:
     return {
         (part, rail) for rail, posterior in posteriors.items() for case in posterior.cases for part in case.open(sure)
     }
@@ -130,7 +130,7 @@ def _covered(bad: Sequence[Culprit]) -> set[str]:
 
 def _culprits(posteriors: Mapping[Rail, Posterior]) -> list[Culprit]:
     """Return each part once where it is equally sure on several rails, the most probable first; no common cause."""
-    by_rail: dict[tuple[Part, float], list[Rail]] = {}
+    by_rail: dict[tuple[HuntPart, float], list[Rail]] = {}
     for rail, posterior in posteriors.items():
         for case in posterior.cases:
             for part, probability in case.parts.items():
@@ -143,7 +143,7 @@ def _culprits(posteriors: Mapping[Rail, Posterior]) -> list[Culprit]:
     return sorted(found, key=lambda c: (-c.probability, c.part, str(c.rails)))
 
 
-def _best(posteriors: Mapping[Rail, Posterior], *, known_bad: bool) -> tuple[tuple[Part, Rail], ...]:
+def _best(posteriors: Mapping[Rail, Posterior], *, known_bad: bool) -> tuple[tuple[HuntPart, Rail], ...]:
     """Return the parts of the most probable explanation, with their rails.
 
     `known_bad`: some part is known to be bad; where noise alone is most probable, the next explanation counts.
@@ -154,7 +154,7 @@ def _best(posteriors: Mapping[Rail, Posterior], *, known_bad: bool) -> tuple[tup
     return tuple(sorted(found, key=lambda item: (item[0], -1 if item[1] is None else item[1])))
 
 
-def _second(posteriors: Mapping[Rail, Posterior]) -> list[tuple[Part, Rail]]:
+def _second(posteriors: Mapping[Rail, Posterior]) -> list[tuple[HuntPart, Rail]]:
     """Return the second explanation of the case where it is nearest to the first."""
     others = [
         (probability / max(case.sets[0][1], 1e-9), sorted(parts), rail)
@@ -183,7 +183,7 @@ class _Open:
         sentences = (self._common(), self._shared(), self._hosts(), self._pairs(), self._measured(), self._met())
         return "; ".join(filter(None, sentences))
 
-    def _parts(self, *kinds: PartKind) -> list[Part]:
+    def _parts(self, *kinds: PartKind) -> list[HuntPart]:
         return sorted({culprit.part for culprit in self.suspects if culprit.part.kind in kinds})
 
     def _common(self) -> str:

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.model import SHARED, Assumptions, Part, PartKind, Topology, host, pair
-from clusterctl_burnin.hunting.record import Run
+from clusterctl_burnin.hunting.model import SHARED, Assumptions, HuntPart, PartKind, Topology, host, pair
+from clusterctl_burnin.hunting.record import HuntRun
 
 FAR = 14.0
 """A part that explains a run e^8 times worse than the best one is no candidate for it."""
@@ -23,7 +23,7 @@ _Index = Mapping[tuple[PartKind, str], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class HuntCandidate:
     """A part with a way to be bad (always, or now and then).
 
     silent   the probability that it does not show in a run
@@ -31,7 +31,7 @@ class Candidate:
     failed   the indices of the failed runs that it could have failed
     """
 
-    part: Part
+    part: HuntPart
     silent: float
     weight: float
     failed: tuple[int, ...]
@@ -41,10 +41,10 @@ class Candidate:
         return self.weight + sum([math.log((1 - (1 - noise[run]) * self.silent) / noise[run]) for run in self.failed])
 
 
-class Evidence:
+class HuntEvidence:
     """The runs of one rail: those that failed, those that passed, and the parts in them."""
 
-    def __init__(self, runs: Sequence[Run], hosts: Sequence[str], topology: Topology) -> None:
+    def __init__(self, runs: Sequence[HuntRun], hosts: Sequence[str], topology: Topology) -> None:
         self.failed = [run for run in runs if run.failed]
         self.passed = [run for run in runs if not run.failed]
         self.rounds = sorted({run.round for run in runs})
@@ -52,7 +52,7 @@ class Evidence:
         self._leaves = members_by_leaf(hosts, topology)
         self._leaf_of = {name: leaf for leaf, names in self._leaves.items() for name in names}
 
-    def candidates(self, assumptions: Assumptions) -> list[Candidate]:
+    def candidates(self, assumptions: Assumptions) -> list[HuntCandidate]:
         """Return every part that was in a failed run, each with each way to be bad, in a fixed order."""
         passed, failed = self._index(self.passed), self._index(self.failed)
         found = []
@@ -61,10 +61,10 @@ class Evidence:
             prior = assumptions.prior(part.kind, self._hosts) / len(ways)
             for shows in ways:
                 weight = math.log(prior / (1 - prior)) + good * math.log(1 - shows)
-                found.append(Candidate(part, 1 - shows, weight, bad))
+                found.append(HuntCandidate(part, 1 - shows, weight, bad))
         return found
 
-    def _index(self, runs: Sequence[Run]) -> _Index:
+    def _index(self, runs: Sequence[HuntRun]) -> _Index:
         found: dict[tuple[PartKind, str], list[int]] = defaultdict(list)
         for index, run in enumerate(runs):
             for name in run.group:
@@ -76,17 +76,17 @@ class Evidence:
                     found[PartKind.UPLINK, leaf].append(index)
         return found
 
-    def _parts(self, passed: _Index, failed: _Index) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
+    def _parts(self, passed: _Index, failed: _Index) -> Iterator[tuple[HuntPart, tuple[int, tuple[int, ...]]]]:
         """Yield each part, in how many passed runs it was, and in which failed ones."""
         if len(self.failed) > 1:
-            yield Part(PartKind.ALL, ()), (len(self.passed), tuple(range(len(self.failed))))
+            yield HuntPart(PartKind.ALL, ()), (len(self.passed), tuple(range(len(self.failed))))
         for kind, name in sorted(failed):
             part = self._part_of(kind, name, failed[kind, name])
             if part is not None:
                 yield part, (len(passed.get((kind, name), ())), tuple(failed[kind, name]))
         yield from self._pairs({name: runs for (kind, name), runs in passed.items() if kind is PartKind.HOST})
 
-    def _pairs(self, passed: Mapping[str, Sequence[int]]) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
+    def _pairs(self, passed: Mapping[str, Sequence[int]]) -> Iterator[tuple[HuntPart, tuple[int, tuple[int, ...]]]]:
         """Yield each pair of hosts that failed together. `passed`: the indices of the passed runs, by host."""
         together: dict[tuple[str, str], list[int]] = defaultdict(list)
         for index, run in enumerate(self.failed):
@@ -97,7 +97,7 @@ class Evidence:
             good = (mask.get(one, 0) & mask.get(other, 0)).bit_count()
             yield pair(one, other), (good, tuple(runs))
 
-    def _part_of(self, kind: PartKind, name: str, failed: Sequence[int]) -> Part | None:
+    def _part_of(self, kind: PartKind, name: str, failed: Sequence[int]) -> HuntPart | None:
         """Return the host or leaf. None for a leaf that cannot be distinguished from its hosts (it has few, or
         failed once), and for the uplinks of the second of two leaves, which are those of the first.
         """
@@ -106,8 +106,8 @@ class Evidence:
         if len(failed) < 2 or len(self._leaves[name]) < SMALLEST_LEAF:
             return None
         if kind is PartKind.UPLINK and len(self._leaves) == 2:
-            return Part(kind, self._leaves[name], " and ".join(self._leaves)) if name == min(self._leaves) else None
-        return Part(kind, self._leaves[name], name)
+            return HuntPart(kind, self._leaves[name], " and ".join(self._leaves)) if name == min(self._leaves) else None
+        return HuntPart(kind, self._leaves[name], name)
 
 
 def members_by_leaf(hosts: Sequence[str], topology: Topology) -> Mapping[str, tuple[str, ...]]:
@@ -119,7 +119,7 @@ def members_by_leaf(hosts: Sequence[str], topology: Topology) -> Mapping[str, tu
     return {leaf: tuple(names) for leaf, names in sorted(leaves.items())} if len(leaves) > 1 else {}
 
 
-def near(found: Sequence[Candidate], noise: Sequence[float]) -> list[Candidate]:
+def near(found: Sequence[HuntCandidate], noise: Sequence[float]) -> list[HuntCandidate]:
     """Return the candidates that explain one of their runs nearly as well as the best one for it.
 
     A leaf explains many runs at once, so that it is no measure for hosts, several of which may explain them together.

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.deal import Meetings, Sizes, mixed
-from clusterctl_burnin.hunting.model import Group, Part, PartKind
-from clusterctl_burnin.hunting.posterior import Case
+from clusterctl_burnin.hunting.model import Group, HuntPart, PartKind
+from clusterctl_burnin.hunting.posterior import PosteriorCase
 
 WORTH = 0.0003
 """Bits: a run of less expected information is not worth its time."""
@@ -34,7 +34,7 @@ class Seed:
 
 
 @dataclass(slots=True)
-class Pool:
+class FollowUpPool:
     """The hosts that can still be placed in a round.
 
     proven  that passed and are not suspected, those first that have waited longest
@@ -72,7 +72,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FollowUpLimits:
     """When a part is decided, and how large groups are; `widest`: groups for many pairs at once."""
 
     sizes: Sizes
@@ -80,7 +80,7 @@ class Limits:
     sure: float
 
 
-def follow_up(cases: Sequence[Case], pool: Pool, limits: Limits, number: int) -> list[Group]:
+def follow_up(cases: Sequence[PosteriorCase], pool: FollowUpPool, limits: FollowUpLimits, number: int) -> list[Group]:
     """Return the runs of the next round that decide the cases, the most informative first; no host is in two."""
     chosen: list[Group] = []
     for case in cases:
@@ -94,7 +94,7 @@ def follow_up(cases: Sequence[Case], pool: Pool, limits: Limits, number: int) ->
     return chosen
 
 
-def bits(case: Case, group: Collection[str]) -> float:
+def bits(case: PosteriorCase, group: Collection[str]) -> float:
     """Return the expected information, in bits, of a run of the group about the causes of the case."""
     members = frozenset(group)
     noise = min(case.noise)
@@ -109,7 +109,7 @@ def bits(case: Case, group: Collection[str]) -> float:
     return _entropy(mean) - sum(probability * _entropy(fails) for fails, probability in by_result.items())
 
 
-def shows_in(part: Part, group: frozenset[str]) -> bool:
+def shows_in(part: HuntPart, group: frozenset[str]) -> bool:
     """Return whether the part takes part in a run of the group."""
     match part.kind:
         case PartKind.HOST | PartKind.PAIR:
@@ -126,7 +126,7 @@ def _entropy(p: float) -> float:
     return 0.0 if p <= 0 or p >= 1 else -p * math.log2(p) - (1 - p) * math.log2(1 - p)
 
 
-def _tests(case: Case, pool: Pool, limits: Limits, number: int) -> Iterator[Group]:
+def _tests(case: PosteriorCase, pool: FollowUpPool, limits: FollowUpLimits, number: int) -> Iterator[Group]:
     """Yield groups worth a look: a suspect among partners, a pair, a failed group again, halves, a leaf."""
     for seed in _seeds(case, limits, number):
         if pool.has(seed.names):
@@ -135,7 +135,7 @@ def _tests(case: Case, pool: Pool, limits: Limits, number: int) -> Iterator[Grou
                 yield tuple(sorted(group))
 
 
-def _seeds(case: Case, limits: Limits, number: int) -> Iterator[Seed]:
+def _seeds(case: PosteriorCase, limits: FollowUpLimits, number: int) -> Iterator[Seed]:
     unsure = [part for part, p in case.parts.items() if p < limits.sure]
     hosts = [part.names[0] for part in unsure if part.kind is PartKind.HOST]
     pairs = [part.names for part in unsure if part.kind is PartKind.PAIR]
@@ -153,7 +153,7 @@ def _halves(suspects: Sequence[str], most: int) -> Iterator[Seed]:
         yield from (Seed(tuple(half[:most])) for half in (suspects[::2], suspects[1::2]))
 
 
-def _of_leaves(unsure: Iterable[Part], limits: Limits) -> Iterator[Seed]:
+def _of_leaves(unsure: Iterable[HuntPart], limits: FollowUpLimits) -> Iterator[Seed]:
     """Yield hosts of each leaf in doubt among themselves, and with hosts of other leaves."""
     leaves = [part.names for part in unsure if part.kind in (PartKind.LEAF, PartKind.UPLINK)]
     for names in leaves:

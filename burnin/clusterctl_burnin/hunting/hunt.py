@@ -8,13 +8,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.answer import Answer, answer
+from clusterctl_burnin.hunting.answer import HuntAnswer, answer
 from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal, even_sizes, mixed
-from clusterctl_burnin.hunting.evidence import Evidence
-from clusterctl_burnin.hunting.follow_up import Limits, Pool, follow_up
-from clusterctl_burnin.hunting.model import SHARED, Group, Part, PartKind, Rail, Result, Round, Rules, Topology
-from clusterctl_burnin.hunting.posterior import Case, Posterior, given_bad, posterior
-from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, Run, rebuilt
+from clusterctl_burnin.hunting.evidence import HuntEvidence
+from clusterctl_burnin.hunting.follow_up import FollowUpLimits, FollowUpPool, follow_up
+from clusterctl_burnin.hunting.model import (
+    SHARED,
+    Group,
+    HuntPart,
+    HuntResult,
+    HuntRound,
+    PartKind,
+    Rail,
+    Rules,
+    Topology,
+)
+from clusterctl_burnin.hunting.posterior import Posterior, PosteriorCase, given_bad, posterior
+from clusterctl_burnin.hunting.record import Dropped, HuntEvent, HuntRun, Record, rebuilt
 from clusterctl_burnin.hunting.wide_rounds import plane, wide_rounds
 
 PATIENCE = 3
@@ -68,7 +78,7 @@ class Hunt:
     def present(self) -> tuple[str, ...]:
         return tuple(host for host in self._hosts if host not in self._record.dropped)
 
-    def next(self) -> Round | None:
+    def next(self) -> HuntRound | None:
         """Return the groups to run now: of the round that is open, those without a result. None: the hunt is over."""
         pending = self._record.open_round()
         if pending is not None:
@@ -77,11 +87,11 @@ class Hunt:
         groups = self._groups(number) if number <= self._rules.rounds else ()
         if not groups:
             return None
-        new = Round(number, tuple(sorted(groups)))
+        new = HuntRound(number, tuple(sorted(groups)))
         self._record.apply(new)
         return new
 
-    def add(self, results: Iterable[Result]) -> None:
+    def add(self, results: Iterable[HuntResult]) -> None:
         """Take results in any order, all rails of a group together. Raises ValueError for a group never asked."""
         for result in results:
             self._record.apply(result)
@@ -94,17 +104,17 @@ class Hunt:
         self._record.apply(Dropped(host, max(self._record.rounds, default=0)))
         self._posteriors = None
 
-    def answer(self) -> Answer:
+    def answer(self) -> HuntAnswer:
         """Return what is known now, after any round."""
         return answer(self._hosts, self._record, self._updated(), self._rules)
 
     def _updated(self) -> Mapping[Rail, Posterior]:
         if self._posteriors is None:
-            found: dict[tuple[Run, ...], Posterior] = {}
+            found: dict[tuple[HuntRun, ...], Posterior] = {}
             for rail in self._record.rails():
                 runs = self._record.runs(rail)
                 if runs not in found:  # a fault of a whole host shows on all rails alike
-                    evidence = Evidence(runs, self._hosts, self._topology)
+                    evidence = HuntEvidence(runs, self._hosts, self._topology)
                     found[runs] = posterior(evidence, self._rules.assumptions)
             posteriors = {rail: found[self._record.runs(rail)] for rail in self._record.rails()}
             self._posteriors = given_bad(posteriors) if self._rules.known_bad else posteriors
@@ -126,14 +136,16 @@ class Hunt:
         times = self._record.times()
         return tuple(group for group in groups if times.get(group, 0) < self._often(group, hosts))
 
-    def _hosts_of(self, number: int, sure: Iterable[Part], cases: Iterable[Case]) -> _Hosts:
+    def _hosts_of(self, number: int, sure: Iterable[HuntPart], cases: Iterable[PosteriorCase]) -> _Hosts:
         suspects = self._suspects(cases)
         doubtful = suspects | {part.names[0] for part in sure if part.kind is PartKind.HOST}
         present, passed = self._shuffled(number), self._record.passed()
         proven = [name for name in present if passed.get(name) and name not in doubtful]
         return _Hosts(present, proven, suspects, doubtful)
 
-    def _after_screening(self, number: int, hosts: _Hosts, cases: Sequence[Case], *, shared: bool) -> tuple[Group, ...]:
+    def _after_screening(
+        self, number: int, hosts: _Hosts, cases: Sequence[PosteriorCase], *, shared: bool
+    ) -> tuple[Group, ...]:
         """Return wide groups between the follow-up runs of what failed before and after them.
 
         Hosts in doubt take part in no wide group, so that they are cleared first. What fails in wide groups is followed
@@ -143,14 +155,14 @@ class Hunt:
             return self._follow_up(number, hosts, cases) or (() if shared else self._further(hosts))
         return self._further(hosts) or self._follow_up(number, hosts, cases)
 
-    def _follow_up(self, number: int, hosts: _Hosts, cases: Sequence[Case]) -> tuple[Group, ...]:
+    def _follow_up(self, number: int, hosts: _Hosts, cases: Sequence[PosteriorCase]) -> tuple[Group, ...]:
         bad = hosts.doubtful - hosts.suspects
         others = [name for name in hosts.present if name not in hosts.proven and name not in bad]
-        pool = Pool(hosts.proven, others, self._topology, self._met(), self._rules.least)
+        pool = FollowUpPool(hosts.proven, others, self._topology, self._met(), self._rules.least)
         sizes = Sizes(self._rules.least, self._rules.most)
-        return tuple(follow_up(cases, pool, Limits(sizes, self._rules.widest, self._rules.sure), number))
+        return tuple(follow_up(cases, pool, FollowUpLimits(sizes, self._rules.widest, self._rules.sure), number))
 
-    def _shared_in_doubt(self, sure: Sequence[Part], cases: Iterable[Case]) -> bool:
+    def _shared_in_doubt(self, sure: Sequence[HuntPart], cases: Iterable[PosteriorCase]) -> bool:
         """Return whether a part that many hosts share is bad or in doubt."""
         doubtful = (part for case in cases for part in case.open(self._rules.sure))
         return any(part.kind in SHARED for part in (*sure, *doubtful))
@@ -242,20 +254,20 @@ class Hunt:
         more += [name for name in hosts.present if name not in there][: max(0, short)]
         return [*names, *more]
 
-    def _sure(self, posteriors: Mapping[Rail, Posterior]) -> list[Part]:
+    def _sure(self, posteriors: Mapping[Rail, Posterior]) -> list[HuntPart]:
         sure = self._rules.sure
         return [part for b in posteriors.values() for case in b.cases for part, p in case.parts.items() if p >= sure]
 
-    def _undecided(self, posteriors: Mapping[Rail, Posterior]) -> list[Case]:
+    def _undecided(self, posteriors: Mapping[Rail, Posterior]) -> list[PosteriorCase]:
         """Return the cases that are in doubt, those of several rails that are alike once."""
         cases = {case.sets: case for posterior in posteriors.values() for case in posterior.cases}
         return [case for case in cases.values() if case.open(self._rules.sure)]
 
-    def _suspects(self, cases: Iterable[Case]) -> set[str]:
+    def _suspects(self, cases: Iterable[PosteriorCase]) -> set[str]:
         parts = (part for case in cases for part in case.open(self._rules.sure))
         return {part.names[0] for part in parts if part.kind is PartKind.HOST}
 
-    def _wanting(self, sure: Iterable[Part]) -> set[str]:
+    def _wanting(self, sure: Iterable[HuntPart]) -> set[str]:
         """Return the hosts that did not pass often enough, except those of sure parts.
 
         A run that another part failed shows nothing of a host, so only passed runs count.

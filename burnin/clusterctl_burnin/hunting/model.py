@@ -18,7 +18,7 @@ _ORDER = (TrialOutcome.UNMEASURED, TrialOutcome.PASSED, TrialOutcome.SLOW, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class HuntRound:
     """Jobs that run at the same time: no host is in two groups. `number` counts from 1."""
 
     number: int
@@ -30,7 +30,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class HuntResult:
     """How one group of a round ended on one rail. UNMEASURED shows nothing of any host, and closes the group.
 
     `named`: members that the run itself found to be the cause, such as those that the others waited for. The failure
@@ -71,7 +71,7 @@ SHARED = frozenset({PartKind.LEAF, PartKind.UPLINK, PartKind.ALL})
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class HuntPart:
     """A part that can be bad: its hosts (sorted), and the name of the leaf for LEAF and UPLINK."""
 
     kind: PartKind
@@ -92,12 +92,12 @@ class Part:
                 return "a common cause"
 
 
-def host(name: str) -> Part:
-    return Part(PartKind.HOST, (name,))
+def host(name: str) -> HuntPart:
+    return HuntPart(PartKind.HOST, (name,))
 
 
-def pair(one: str, other: str) -> Part:
-    return Part(PartKind.PAIR, (min(one, other), max(one, other)))
+def pair(one: str, other: str) -> HuntPart:
+    return HuntPart(PartKind.PAIR, (min(one, other), max(one, other)))
 
 
 Topology = Mapping[str, str]

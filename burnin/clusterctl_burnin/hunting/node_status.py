@@ -6,9 +6,9 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.answer import Answer
+from clusterctl_burnin.hunting.answer import HuntAnswer
 from clusterctl_burnin.hunting.follow_up import shows_in
-from clusterctl_burnin.hunting.model import BAD, Part, PartKind, Rail
+from clusterctl_burnin.hunting.model import BAD, HuntPart, PartKind, Rail
 from clusterctl_burnin.loads.model import Trial, TrialOutcome
 
 DOUBT = {PartKind.PAIR: 0.05, PartKind.LEAF: 0.05, PartKind.UPLINK: 0.05}
@@ -28,7 +28,7 @@ class NodeStatus(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class HuntBlame:
     """A node's status on one rail.
 
     trials   that it rests on
@@ -41,7 +41,7 @@ class Blame:
     trials: tuple[Trial, ...]
     chance: tuple[Trial, ...] = ()
     partner: str = ""
-    shared: Part | None = None
+    shared: HuntPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Measured:
 
     load: str
     trials: tuple[Trial, ...]
-    answer: Answer
+    answer: HuntAnswer
 
-    def blame(self) -> Mapping[Rail, Mapping[str, Blame]]:
+    def blame(self) -> Mapping[Rail, Mapping[str, HuntBlame]]:
         """Return the status of each member of a trial, by rail; rail None for loads (and failures) without one."""
         by_rail: dict[Rail, list[Trial]] = {}
         for trial in self.trials:
@@ -66,11 +66,11 @@ class Measured:
 class _RailAnswer:
     """What the hunt found on one rail: bad parts, those in doubt, and whether all runs fail there."""
 
-    bad: tuple[Part, ...]
-    doubtful: tuple[Part, ...]
+    bad: tuple[HuntPart, ...]
+    doubtful: tuple[HuntPart, ...]
     common: bool
 
-    def blame(self, name: str, trials: Sequence[Trial]) -> Blame:
+    def blame(self, name: str, trials: Sequence[Trial]) -> HuntBlame:
         """Return the status of a node by its trials: a fault, else unmeasured without a passed trial, else proven."""
         failed = tuple(trial for trial in trials if trial.outcome in BAD)
         fault = self._fault(name, failed)
@@ -78,36 +78,36 @@ class _RailAnswer:
             return fault
         passed = tuple(trial for trial in trials if trial.passed)
         if not passed:
-            return Blame(NodeStatus.UNMEASURED, tuple(trials))
-        return Blame(NodeStatus.PROVEN, passed, tuple(trial for trial in failed if not self._explained(trial)))
+            return HuntBlame(NodeStatus.UNMEASURED, tuple(trials))
+        return HuntBlame(NodeStatus.PROVEN, passed, tuple(trial for trial in failed if not self._explained(trial)))
 
-    def _fault(self, name: str, failed: tuple[Trial, ...]) -> Blame | None:
+    def _fault(self, name: str, failed: tuple[Trial, ...]) -> HuntBlame | None:
         mine = {part.kind: part for part in self.bad if name in part.names}
         if PartKind.HOST in mine:
-            return Blame(NodeStatus.BAD, failed)
+            return HuntBlame(NodeStatus.BAD, failed)
         if not failed:
             return None
         if self.common:
-            return Blame(NodeStatus.COMMON, failed)
+            return HuntBlame(NodeStatus.COMMON, failed)
         shared = mine.get(PartKind.LEAF) or mine.get(PartKind.UPLINK)
         if shared is not None:
-            return Blame(NodeStatus.SHARED, failed, shared=shared)
+            return HuntBlame(NodeStatus.SHARED, failed, shared=shared)
         if any(name in part.names for part in self.doubtful):
-            return Blame(NodeStatus.SUSPECT, failed)
+            return HuntBlame(NodeStatus.SUSPECT, failed)
         return _path(name, mine.get(PartKind.PAIR), failed)
 
     def _explained(self, trial: Trial) -> bool:
         return any(shows_in(part, frozenset(trial.members)) for part in self.bad)
 
 
-def _path(name: str, path: Part | None, failed: tuple[Trial, ...]) -> Blame | None:
+def _path(name: str, path: HuntPart | None, failed: tuple[Trial, ...]) -> HuntBlame | None:
     if path is None:
         return None
     partner = next(end for end in path.names if end != name)
-    return Blame(NodeStatus.PATH, tuple(trial for trial in failed if partner in trial.members), partner=partner)
+    return HuntBlame(NodeStatus.PATH, tuple(trial for trial in failed if partner in trial.members), partner=partner)
 
 
-def _of_rail(rail: Rail, trials: Iterable[Trial], answer: Answer) -> Mapping[str, Blame]:
+def _of_rail(rail: Rail, trials: Iterable[Trial], answer: HuntAnswer) -> Mapping[str, HuntBlame]:
     mine: dict[str, list[Trial]] = {}
     for trial in trials:
         for name in trial.members:

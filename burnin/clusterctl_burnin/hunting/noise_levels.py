@@ -11,14 +11,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from clusterctl_burnin.hunting.evidence import Candidate, Evidence
+from clusterctl_burnin.hunting.evidence import HuntCandidate, HuntEvidence
 from clusterctl_burnin.hunting.model import Assumptions
 
 TURNS = 4
 """Levels and parts are chosen in turn so often at most; they rarely change after the second time."""
 
 
-def noise_of_runs(evidence: Evidence, found: Sequence[Candidate], assumptions: Assumptions) -> list[float]:
+def noise_of_runs(evidence: HuntEvidence, found: Sequence[HuntCandidate], assumptions: Assumptions) -> list[float]:
     """Return for each failed run how probable it is that noise alone failed it, by the other runs of its round."""
     runs = len(evidence.failed)
     quiet = [assumptions.noise[0]] * runs
@@ -27,7 +27,7 @@ def noise_of_runs(evidence: Evidence, found: Sequence[Candidate], assumptions: A
 
 
 def _settled(
-    evidence: Evidence, found: Sequence[Candidate], noise: list[float], assumptions: Assumptions
+    evidence: HuntEvidence, found: Sequence[HuntCandidate], noise: list[float], assumptions: Assumptions
 ) -> tuple[float, list[float]]:
     """Choose parts and noise in turn, from the noise given; return the log weight of the best choice, and its noise."""
     best = (-math.inf, noise)
@@ -40,7 +40,7 @@ def _settled(
     return best
 
 
-def _chosen(found: Sequence[Candidate], noise: Sequence[float]) -> tuple[float, list[float]]:
+def _chosen(found: Sequence[HuntCandidate], noise: Sequence[float]) -> tuple[float, list[float]]:
     """Add the part that explains most, until none explains more than it costs.
 
     Return their log weight, and how probable it is for each failed run that none of them shows. What a part still
@@ -67,13 +67,13 @@ def _chosen(found: Sequence[Candidate], noise: Sequence[float]) -> tuple[float, 
     return weight, silent
 
 
-def _gain(candidate: Candidate, noise: Sequence[float], silent: Sequence[float]) -> float:
+def _gain(candidate: HuntCandidate, noise: Sequence[float], silent: Sequence[float]) -> float:
     """Return the log weight that the candidate adds to parts that do not show with the probabilities `silent`."""
     quiet = [((1 - noise[run]) * silent[run]) for run in candidate.failed]
     return candidate.weight + sum(math.log((1 - q * candidate.silent) / (1 - q)) for q in quiet)
 
 
-def _noise(evidence: Evidence, silent: Sequence[float], assumptions: Assumptions) -> tuple[list[float], float]:
+def _noise(evidence: HuntEvidence, silent: Sequence[float], assumptions: Assumptions) -> tuple[list[float], float]:
     """Return the noise of each failed run, and the log weight. `silent`: how probable it is that no bad part shows."""
     passed = Counter(run.round for run in evidence.passed)
     failed: dict[int, list[int]] = defaultdict(list)

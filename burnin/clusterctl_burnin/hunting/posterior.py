@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl_burnin.hunting.evidence import Candidate, Evidence, near
-from clusterctl_burnin.hunting.model import SHARED, Assumptions, Part, PartKind, Rail
+from clusterctl_burnin.hunting.evidence import HuntCandidate, HuntEvidence, near
+from clusterctl_burnin.hunting.model import SHARED, Assumptions, HuntPart, PartKind, Rail
 from clusterctl_burnin.hunting.noise_levels import noise_of_runs
-from clusterctl_burnin.hunting.record import Run
+from clusterctl_burnin.hunting.record import HuntRun
 
 BEAM = 12
 MOST_BAD = 8
@@ -27,24 +27,24 @@ NEGLIGIBLE = 14.0
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PosteriorCase:
     """Failed runs that share possible causes. `sets` and `parts` with their probabilities, best first.
 
     noise  how probable noise alone is in the round of each run
     shows  how often each part is assumed to fail a run if it is bad
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[HuntRun, ...]
     noise: tuple[float, ...]
-    sets: tuple[tuple[frozenset[Part], float], ...]
-    parts: Mapping[Part, float]
-    shows: Mapping[Part, float]
+    sets: tuple[tuple[frozenset[HuntPart], float], ...]
+    parts: Mapping[HuntPart, float]
+    shows: Mapping[HuntPart, float]
 
     @property
     def noise_alone(self) -> float:
         return next((p for parts, p in self.sets if not parts), 0.0)
 
-    def open(self, sure: float) -> tuple[Part, ...]:
+    def open(self, sure: float) -> tuple[HuntPart, ...]:
         """Return the parts in doubt, the most probable first: those that are not sure, without those of less than
         `1 - sure`, as long as these add up to no more than that for each failed run.
 
@@ -56,17 +56,17 @@ class Case:
             doubt += unsure.pop()[1]
         return tuple(part for part, _ in unsure)
 
-    def _unsure(self, sure: float) -> list[tuple[Part, float]]:
+    def _unsure(self, sure: float) -> list[tuple[HuntPart, float]]:
         """Return the parts that are not sure, without those that a part that is sure hides."""
         certain = [part for part, p in self.parts.items() if p >= sure]
-        if Part(PartKind.ALL, ()) in certain:
+        if HuntPart(PartKind.ALL, ()) in certain:
             return []
         leaves = [part.names for part in certain if part.kind is PartKind.LEAF]
         hidden: set[str] = set().union(*leaves)
         return [(part, p) for part, p in self.parts.items() if p < sure and not _hides(hidden, part)]
 
 
-def _hides(hidden: set[str], part: Part) -> bool:
+def _hides(hidden: set[str], part: HuntPart) -> bool:
     """Return whether nothing can be known of the part, since hosts of it are hidden."""
     return part.kind not in SHARED and not hidden.isdisjoint(part.names)
 
@@ -75,18 +75,18 @@ def _hides(hidden: set[str], part: Part) -> bool:
 class Posterior:
     """The cases of one rail."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[PosteriorCase, ...]
 
     @property
     def common(self) -> float:
         """How probable it is that a cause common to all runs is bad."""
         return max((p for c in self.cases for part, p in c.parts.items() if part.kind is PartKind.ALL), default=0.0)
 
-    def of(self, part: Part) -> float:
+    def of(self, part: HuntPart) -> float:
         return max((case.parts.get(part, 0.0) for case in self.cases), default=0.0)
 
 
-def posterior(evidence: Evidence, assumptions: Assumptions) -> Posterior:
+def posterior(evidence: HuntEvidence, assumptions: Assumptions) -> Posterior:
     """Judge the runs of one rail."""
     if not evidence.failed:
         return Posterior(())
@@ -111,14 +111,14 @@ def given_bad(posteriors: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
     }
 
 
-def _given(case: Case, noise: float) -> Case:
+def _given(case: PosteriorCase, noise: float) -> PosteriorCase:
     left = 1 - noise
     sets = [(parts, (p if parts else max(0.0, p - noise)) / left) for parts, p in case.sets]
     sets.sort(key=lambda s: (-s[1], sorted(s[0])))
     return replace(case, sets=tuple(sets), parts={part: p / left for part, p in case.parts.items()})
 
 
-def _apart(failed: int, found: Sequence[Candidate]) -> Iterable[tuple[list[int], list[Candidate]]]:
+def _apart(failed: int, found: Sequence[HuntCandidate]) -> Iterable[tuple[list[int], list[HuntCandidate]]]:
     """Return indices of failed runs that share candidates, with those candidates."""
     leader = list(range(failed))
 
@@ -133,18 +133,20 @@ def _apart(failed: int, found: Sequence[Candidate]) -> Iterable[tuple[list[int],
     members: dict[int, list[int]] = defaultdict(list)
     for run in range(failed):
         members[lead(run)].append(run)
-    its: dict[int, list[Candidate]] = defaultdict(list)
+    its: dict[int, list[HuntCandidate]] = defaultdict(list)
     for candidate in found:
         its[lead(candidate.failed[0])].append(candidate)
     return [(runs, its[first]) for first, runs in sorted(members.items())]
 
 
-def _case(evidence: Evidence, members: Sequence[int], found: Sequence[Candidate], noise: Sequence[float]) -> Case:
+def _case(
+    evidence: HuntEvidence, members: Sequence[int], found: Sequence[HuntCandidate], noise: Sequence[float]
+) -> PosteriorCase:
     found = sorted(found, key=lambda c: (-c.explains(noise), c.part, c.silent))
     weights = _weights(found, noise, len(members))
-    by_parts: dict[frozenset[Part], float] = defaultdict(float)
-    marginal: dict[Part, float] = defaultdict(float)
-    shown: dict[Part, float] = defaultdict(float)
+    by_parts: dict[frozenset[HuntPart], float] = defaultdict(float)
+    marginal: dict[HuntPart, float] = defaultdict(float)
+    shown: dict[HuntPart, float] = defaultdict(float)
     for chosen, weight in weights.items():
         by_parts[frozenset(found[index].part for index in chosen)] += weight
         for index in chosen:
@@ -153,7 +155,7 @@ def _case(evidence: Evidence, members: Sequence[int], found: Sequence[Candidate]
     total = math.fsum(by_parts.values())
     sets = sorted(((parts, weight / total) for parts, weight in by_parts.items()), key=lambda s: (-s[1], sorted(s[0])))
     ordered = sorted(marginal.items(), key=lambda item: (-item[1], item[0]))
-    return Case(
+    return PosteriorCase(
         runs=tuple(evidence.failed[run] for run in members),
         noise=tuple(noise[run] for run in members),
         sets=tuple(sets),
@@ -162,7 +164,7 @@ def _case(evidence: Evidence, members: Sequence[int], found: Sequence[Candidate]
     )
 
 
-def _weights(found: Sequence[Candidate], noise: Sequence[float], runs: int) -> dict[frozenset[int], float]:
+def _weights(found: Sequence[HuntCandidate], noise: Sequence[float], runs: int) -> dict[frozenset[int], float]:
     """Return the weight of each set that counts, relative to the best one."""
     shared = [index for index, candidate in enumerate(found) if candidate.part.kind in SHARED]
     logs = _weigh(found, noise, runs, ())
@@ -178,7 +180,7 @@ _Beam = Sequence[tuple[frozenset[int], _State]]
 
 
 def _weigh(
-    found: Sequence[Candidate], noise: Sequence[float], runs: int, first: Sequence[int]
+    found: Sequence[HuntCandidate], noise: Sequence[float], runs: int, first: Sequence[int]
 ) -> dict[frozenset[int], float]:
     """Return the log weight, against noise alone, of every set worth a look, grown part by part from the best ones.
 
@@ -206,7 +208,7 @@ def _best(grown: Mapping[frozenset[int], _State], least: float) -> _Beam:
 
 
 def _grown(
-    beam: _Beam, found: Sequence[Candidate], usable: Sequence[int], noise: Sequence[float]
+    beam: _Beam, found: Sequence[HuntCandidate], usable: Sequence[int], noise: Sequence[float]
 ) -> dict[frozenset[int], _State]:
     """Return the sets of the beam, each with one more part."""
     grown: dict[frozenset[int], _State] = {}
@@ -219,7 +221,7 @@ def _grown(
     return grown
 
 
-def _with(state: _State, candidate: Candidate, noise: Sequence[float]) -> _State:
+def _with(state: _State, candidate: HuntCandidate, noise: Sequence[float]) -> _State:
     weight, silent = state
     changed = dict(silent)
     weight += candidate.weight

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl_burnin.hunting.model import BAD, Group, Rail, Result, Round, worse
+from clusterctl_burnin.hunting.model import BAD, Group, HuntResult, HuntRound, Rail, worse
 from clusterctl_burnin.loads.model import TrialOutcome
 
 
@@ -20,11 +20,11 @@ class Dropped:
     round: int
 
 
-HuntEvent = Round | Result | Dropped
+HuntEvent = HuntRound | HuntResult | Dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class HuntRun:
     """One group of one round on one rail, measured."""
 
     round: int
@@ -36,20 +36,20 @@ class Run:
 class Record:
     """Rounds by number; outcomes by round, group and rail, and the hosts that they name; the hosts that are gone."""
 
-    rounds: dict[int, Round] = field(default_factory=dict)
+    rounds: dict[int, HuntRound] = field(default_factory=dict)
     outcomes: dict[tuple[int, Group], dict[Rail, TrialOutcome]] = field(default_factory=lambda: defaultdict(dict))
     dropped: dict[str, int] = field(default_factory=dict)
     named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
-    _runs: dict[Rail, tuple[Run, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _runs: dict[Rail, tuple[HuntRun, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def apply(self, event: HuntEvent) -> None:
         """Add an event; the same event twice is one. Raises ValueError for a result of a group that was never asked."""
         self._runs.clear()
         match event:
-            case Round():
+            case HuntRound():
                 if self.rounds.setdefault(event.number, event) != event:
                     raise ValueError(f"round {event.number} was asked otherwise before")
-            case Result(number, group, outcome, rail, named):
+            case HuntResult(number, group, outcome, rail, named):
                 asked = self.rounds.get(number)
                 if asked is None or group not in asked.groups:
                     raise ValueError(f"round {number} has no group {', '.join(group)}")
@@ -68,16 +68,16 @@ class Record:
             for group in self.rounds[number].groups:
                 outcomes = self.outcomes.get((number, group), {})
                 for rail in _in_order(outcomes):
-                    yield Result(number, group, outcomes[rail], rail, self.named.get((number, group, rail), ()))
+                    yield HuntResult(number, group, outcomes[rail], rail, self.named.get((number, group, rail), ()))
         yield from (Dropped(host, number) for host, number in sorted(self.dropped.items()))
 
-    def open_round(self) -> Round | None:
+    def open_round(self) -> HuntRound | None:
         """Return the groups of the last round without a result; None where it is complete, or there is no round."""
         if not self.rounds:
             return None
         last = self.rounds[max(self.rounds)]
         left = tuple(g for g in last.groups if not self.outcomes.get((last.number, g)) and self._there(g, last.number))
-        return Round(last.number, left) if left else None
+        return HuntRound(last.number, left) if left else None
 
     def _there(self, group: Group, number: int) -> bool:
         """Return whether all members of the group are present, so that it can still run."""
@@ -88,7 +88,7 @@ class Record:
         outcomes = (item for one in self.outcomes.values() for item in one.items())
         return _in_order({rail for rail, outcome in outcomes if outcome is not TrialOutcome.UNMEASURED})
 
-    def runs(self, rail: Rail) -> tuple[Run, ...]:
+    def runs(self, rail: Rail) -> tuple[HuntRun, ...]:
         """Return the runs that were measured on that rail; of one that failed, the hosts that it named, if any.
 
         A run that failed in the round in which one of its hosts dropped out is left out.
@@ -97,14 +97,14 @@ class Record:
             self._runs[rail] = tuple(self._measured(rail))
         return self._runs[rail]
 
-    def _measured(self, rail: Rail) -> Iterator[Run]:
+    def _measured(self, rail: Rail) -> Iterator[HuntRun]:
         for number, group in sorted(self.outcomes):
             outcomes = self.outcomes[number, group]
             outcome = outcomes.get(rail, TrialOutcome.UNMEASURED)
             if outcome is TrialOutcome.PASSED:
-                yield Run(number, group, failed=False)
+                yield HuntRun(number, group, failed=False)
             elif outcome in BAD and not any(self.dropped.get(host) == number for host in group):
-                yield Run(number, self.named.get((number, group, rail), group), failed=True)
+                yield HuntRun(number, self.named.get((number, group, rail), group), failed=True)
 
     def measured(self) -> Mapping[str, int]:
         """Return in how many runs each host was measured, on the rail where it was least often."""
@@ -141,9 +141,9 @@ def _in_order(rails: Iterable[Rail]) -> tuple[Rail, ...]:
 
 def event_to_data(event: HuntEvent) -> dict[str, Any]:
     match event:
-        case Round(number, groups):
+        case HuntRound(number, groups):
             return {"asked": number, "groups": [list(group) for group in groups]}
-        case Result(number, group, outcome, rail, named):
+        case HuntResult(number, group, outcome, rail, named):
             data = {"result": number, "group": list(group), "outcome": outcome.value, "rail": rail}
             return {**data, "named": list(named)} if named else data
         case Dropped(host, number):
@@ -154,11 +154,11 @@ def event_from_data(data: Mapping[str, Any]) -> HuntEvent:
     """Return the event. Raises ParseError where the data is not an event of a hunt."""
     try:
         if "asked" in data:
-            return Round(int(data["asked"]), tuple(tuple(map(str, group)) for group in data["groups"]))
+            return HuntRound(int(data["asked"]), tuple(tuple(map(str, group)) for group in data["groups"]))
         if "result" in data:
             group = tuple(map(str, data["group"]))
             rail = None if data["rail"] is None else int(data["rail"])
-            return Result(
+            return HuntResult(
                 int(data["result"]), group, TrialOutcome(data["outcome"]), rail, tuple(map(str, data.get("named", ())))
             )
         return Dropped(str(data["dropped"]), int(data["round"]))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_least
-from clusterctl.formats.infiniband.adapter_load import FlowEnd, LoadedAdapter, parse_adapter_load
+from clusterctl.formats.infiniband.adapter_load import AdapterFlowEnd, LoadedAdapter, parse_adapter_load
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
@@ -87,7 +87,7 @@ def _slow(adapters: Sequence[LoadedAdapter], share: Limit) -> Iterator[Finding]:
             )
 
 
-def _failed(name: str, end: FlowEnd) -> Finding:
+def _failed(name: str, end: AdapterFlowEnd) -> Finding:
     hung = end.code == _TIMED_OUT
     return Finding(
         check=NAME,

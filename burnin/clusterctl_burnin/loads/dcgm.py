@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.nvidia.dcgm import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
+from clusterctl.formats.nvidia.dcgm import DcgmDiagnosis, DcgmSeverity, DiagStatus, TestResult, parse_diagnosis
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.probe import ProbeResult, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import missing
@@ -65,7 +65,7 @@ def _by_gpu(results: Iterable[TestResult]) -> tuple[list[TestResult], dict[int, 
     return whole, by_gpu
 
 
-def _diagnosis(result: ProbeResult) -> Diagnosis:
+def _diagnosis(result: ProbeResult) -> DcgmDiagnosis:
     """Return its report. Raises `UnmeasuredError` where it failed without one, else `ParseError`."""
     try:
         return parse_diagnosis(result.stdout)
@@ -149,9 +149,9 @@ def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) ->
 def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
     severities = {message.severity for one in results for message in one.messages}
     name = f"the GPU with serial {serial}" if serial else "the GPU"
-    if Severity.RESET in severities:
+    if DcgmSeverity.RESET in severities:
         remedy = f"drain the node and reset {name}; replace it if the test fails again"
-    elif Severity.ISOLATE in severities:
+    elif DcgmSeverity.ISOLATE in severities:
         remedy = f"take the node out of service and replace {name} if the test fails again"
     else:
         remedy = f"run dcgmi diag -r 3 on the node; replace {name} if it fails again"
@@ -202,8 +202,8 @@ def _configuration(one: TestResult) -> bool:
     if not one.messages:
         return _name(one.test) == "persistence_mode"
     return all(
-        message.severity is Severity.CONFIG
-        or (message.severity is Severity.UNSTATED and _PERSISTENCE in f"{one.test} {message.text}".lower())
+        message.severity is DcgmSeverity.CONFIG
+        or (message.severity is DcgmSeverity.UNSTATED and _PERSISTENCE in f"{one.test} {message.text}".lower())
         for message in one.messages
     )
 

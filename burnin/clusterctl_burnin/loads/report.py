@@ -8,7 +8,7 @@ from dataclasses import replace
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import without_figure
-from clusterctl_burnin.hunting.node_status import Blame, Measured, NodeStatus
+from clusterctl_burnin.hunting.node_status import HuntBlame, Measured, NodeStatus
 from clusterctl_burnin.limits.limit import Limit, Limits
 from clusterctl_burnin.loads.model import Participant, Trial, TrialOutcome
 from clusterctl_burnin.registry import GROUP_LOADS
@@ -35,7 +35,7 @@ def findings(
     return {name: tuple(found) for name, found in result.items()}
 
 
-def _of_member(load: str, member: Participant, blames: Sequence[Blame], limits: Limits) -> Iterator[Finding]:
+def _of_member(load: str, member: Participant, blames: Sequence[HuntBlame], limits: Limits) -> Iterator[Finding]:
     bad = [found for found in blames if found.status is not NodeStatus.PROVEN]
     for found in bad:
         yield _bad(load, member, found, limits)
@@ -48,7 +48,7 @@ def _of_member(load: str, member: Participant, blames: Sequence[Blame], limits: 
         yield _passed(load, member.name, blames, limits)
 
 
-def _silent_devices(load: str, member: Participant, blames: Sequence[Blame]) -> list[str]:
+def _silent_devices(load: str, member: Participant, blames: Sequence[HuntBlame]) -> list[str]:
     if not GROUP_LOADS[load].by_rail:
         return []
     seen = {trial.lane.get(member.name) for found in blames for trial in found.trials}
@@ -61,7 +61,7 @@ def _floor(load: str, limits: Limits) -> Limit | None:
     return limits[key] if key else None
 
 
-def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:
+def _passed(load: str, name: str, blames: Sequence[HuntBlame], limits: Limits) -> Finding:
     trials = [trial for found in blames for trial in found.trials]
     chance = [trial for found in blames for trial in found.chance]
     floor = _floor(load, limits)
@@ -103,7 +103,7 @@ def _evidence(trials: Iterable[Trial]) -> tuple[Digest, ...]:
     return tuple(dict.fromkeys(digest for trial in trials for digest in trial.evidence))
 
 
-def _bad(load: str, member: Participant, found: Blame, limits: Limits) -> Finding:
+def _bad(load: str, member: Participant, found: HuntBlame, limits: Limits) -> Finding:
     """Return the finding of one rail (or of a load without rails) that keeps the node back."""
     floor = _floor(load, limits)
     worst = min(-1.0 if trial.value is None else trial.value for trial in found.trials)
@@ -134,7 +134,7 @@ _CODES = {
 _BAD_CODES = {TrialOutcome.HUNG: Code.LOAD_HUNG, TrialOutcome.FAILED: Code.LOAD_FAILED}
 
 
-def _code(found: Blame) -> Code:
+def _code(found: HuntBlame) -> Code:
     """Return the diagnosis: the worst outcome of a bad node's trials, else its status."""
     if found.status is not NodeStatus.BAD:
         return _CODES.get(found.status, Code.NOT_MEASURED)
@@ -142,7 +142,7 @@ def _code(found: Blame) -> Code:
     return next((code for outcome, code in _BAD_CODES.items() if outcome in outcomes), Code.LOAD_SLOW)
 
 
-def _remedy(load: str, found: Blame) -> str:
+def _remedy(load: str, found: HuntBlame) -> str:
     """Return the remedy of the trials themselves, which know what was missing, else general advice."""
     if found.status is NodeStatus.BAD:
         return GROUP_LOADS[load].remedy
@@ -150,7 +150,7 @@ def _remedy(load: str, found: Blame) -> str:
     return "; ".join(known) or _ELSEWHERE.get(found.status, _AGAIN)
 
 
-def _cause(load: str, member: Participant, found: Blame) -> str:
+def _cause(load: str, member: Participant, found: HuntBlame) -> str:
     stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
     if found.status is NodeStatus.PATH:
         return f"{load} fails between this node and {found.partner}, and with no other partner of either: {stories}"

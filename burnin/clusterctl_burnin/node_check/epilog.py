@@ -31,7 +31,7 @@ GPU_MIB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class EpilogJob:
     """A job that ended. `others`: the jobs that Slurm still has on this node, with their users; None where unknown."""
 
     number: str
@@ -65,7 +65,7 @@ class Cleaned:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def clean(job: Job, places: Places, gpu_memory: Callable[[], Mapping[int, int] | None]) -> Cleaned:
+def clean(job: EpilogJob, places: Places, gpu_memory: Callable[[], Mapping[int, int] | None]) -> Cleaned:
     """End processes, keep logs, remove files and look at the GPUs. Raises nothing for what it cannot remove.
 
     gpu_memory  returns the MiB in use by GPU; None where that was not measured
@@ -139,7 +139,7 @@ def _name(pid: int, processes: Path) -> str:
         return "?"
 
 
-def keep_logs(job: Job, places: Places) -> Iterator[str]:
+def keep_logs(job: EpilogJob, places: Places) -> Iterator[str]:
     """Copy the user's logs from the temporary folders; yield the paths that were copied, within the limits of size."""
     left, target = MAX_JOB_BYTES, places.kept / job.number
     for number, path in enumerate(_files_of(job.user, places.temporary)):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.peer_text import visible_line
-from clusterctl_burnin.node_check.epilog import Cleaned, Job, Places, clean, read_gpu_memory
+from clusterctl_burnin.node_check.epilog import Cleaned, EpilogJob, Places, clean, read_gpu_memory
 from clusterctl_burnin.node_check.slurm import (
     Drain,
     Drainer,
@@ -102,7 +102,7 @@ def epilog(settings: Settings, environment: Mapping[str, str]) -> int:
     return 0
 
 
-def job_of(settings: Settings, environment: Mapping[str, str]) -> Job | None:
+def job_of(settings: Settings, environment: Mapping[str, str]) -> EpilogJob | None:
     """Return the job that ended; None where Slurm's variables are not there."""
     number, user = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_JOB_UID", "")
     if not (number.isascii() and number.isdigit() and user.isascii() and user.isdigit()):
@@ -113,10 +113,10 @@ def job_of(settings: Settings, environment: Mapping[str, str]) -> Job | None:
     except (NotAnsweredError, ValueError) as error:
         log(syslog.LOG_WARNING, f"epilog of job {number}: {error}: nothing is removed")
         others = None
-    return Job(number=number, user=int(user), others=others)
+    return EpilogJob(number=number, user=int(user), others=others)
 
 
-def summary(job: Job, done: Cleaned) -> str:
+def summary(job: EpilogJob, done: Cleaned) -> str:
     """Return what was done, in one line."""
     if not job.owns_user:
         return "the user's processes and files were left alone"
@@ -126,7 +126,7 @@ def summary(job: Job, done: Cleaned) -> str:
     )
 
 
-def _keep_report(settings: Settings, job: Job, done: Cleaned) -> None:
+def _keep_report(settings: Settings, job: EpilogJob, done: Cleaned) -> None:
     """Write what was done next to the logs of the job, where there was something to do."""
     if not (done.killed or done.removed or done.failed or done.errors):
         return

@@ -23,7 +23,7 @@ NEEDS_THE_CLOCK = "clock_offset"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RecordedMachineKind:
     """What nodes of one SKU are judged by."""
 
     sku: Sku
@@ -63,7 +63,7 @@ class Rejudging:
     checks: Sequence[Check]
     solo: Sequence[NodeLoad] = ()
 
-    def judged(self, recording: Recording, kind: Kind) -> JudgedRecording:
+    def judged(self, recording: Recording, kind: RecordedMachineKind) -> JudgedRecording:
         readings, checks = recording.readings, self._checks_of(recording)
         expected = Expected(
             name=recording.node,

@@ -17,7 +17,7 @@ from clusterctl_cli.options import FILE, duration_seconds, gathered, site_option
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
     from clusterctl.cabling.health.groups import HealthGroup
-    from clusterctl.cabling.health.judge import Health
+    from clusterctl.cabling.health.judge import FabricHealth
     from clusterctl.operations.link_health import HealthResult, LimitsUsed
 
 _READINGS = "give --before and --after, or --since SPAN for the site's history"
@@ -109,7 +109,7 @@ def _print(result: HealthResult, options: HealthOptions) -> None:
         print_health(result.health)
 
 
-def health_document(found: Health) -> dict[str, object]:
+def health_document(found: FabricHealth) -> dict[str, object]:
     """Return the health as data for JSON, without the limits."""
     return {
         "verdict": found.verdict.value,
@@ -125,7 +125,7 @@ def health_document(found: Health) -> dict[str, object]:
     }
 
 
-def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]) -> None:
+def _print_document(found: FabricHealth, limits: LimitsUsed, rates: Iterable[PortRate]) -> None:
     from clusterctl_cli.formats import print_document
 
     document = health_document(found) | {"limits": {"name": limits.name, "digest": limits.digest}}
@@ -159,7 +159,7 @@ def _group_as_json(group: HealthGroup) -> dict[str, object]:
     }
 
 
-def _as_json(finding: HealthFinding, found: Health) -> dict[str, object]:
+def _as_json(finding: HealthFinding, found: FabricHealth) -> dict[str, object]:
     hours = found.seconds / 3600
     return {
         "kind": finding.kind.value,
@@ -182,7 +182,7 @@ def _as_json(finding: HealthFinding, found: Health) -> dict[str, object]:
     }
 
 
-def print_health(found: Health) -> None:
+def print_health(found: FabricHealth) -> None:
     """Print the groups, then the other findings by rack, then the counts."""
     from itertools import groupby
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+class CableReportOptions:
     """The options of `report`."""
 
     plan: tuple[Path, ...]
@@ -51,8 +51,8 @@ class ReportOptions:
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @click.pass_context
-@gathered(ReportOptions)
-def report(ctx: click.Context, options: ReportOptions) -> None:
+@gathered(CableReportOptions)
+def report(ctx: click.Context, options: CableReportOptions) -> None:
     """Write one HTML page: the fabric by tier with bad links, findings by rack, racks as elevations, the ports of each
     switch, counters over time, and the matrix of pairs.
 

@@ -51,13 +51,13 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
         chosen = {name: options[name] for name in _OF_THE_STEP}
         return run_steps(folder, ["discover"], chosen)
     from clusterctl.fleet.errors import UsageError
-    from clusterctl_cli.queueing import Placement
+    from clusterctl_cli.queueing import QueuePlacement
 
     limit, selectors = options.pop("limit"), options.pop("selectors")
     if limit or selectors:
         where, remedy = "--limit" if limit else "-l", "leave addresses out with --exclude"
         raise UsageError("chooses nodes, and a sweep has none yet", where=where, remedy=remedy)
-    Placement.taken(options).refuse("a sweep prints its result")
+    QueuePlacement.taken(options).refuse("a sweep prints its result")
     del options["read_only"]  # a sweep changes nothing anyway
     return _sweep(folder, (*sweep, *networks), options)
 

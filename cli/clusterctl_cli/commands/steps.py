@@ -83,9 +83,9 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
     """
     if not check:
         return run_steps(folder, ["configure"], options)
-    from clusterctl_cli.queueing import Placement
+    from clusterctl_cli.queueing import QueuePlacement
 
-    Placement.taken(options).refuse("--check prints its result")
+    QueuePlacement.taken(options).refuse("--check prints its result")
     from clusterctl.operations import drift
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context, select_nodes
@@ -167,11 +167,11 @@ def run_operation(
     from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.context import open_context
     from clusterctl_cli.progress import ProgressView
-    from clusterctl_cli.queueing import Placement, place
+    from clusterctl_cli.queueing import QueuePlacement, place
     from clusterctl_cli.render import print_run
     from clusterctl_cli.stopping import stoppable
 
-    flags, placement = Flags.taken(options), Placement.taken(options)
+    flags, placement = Flags.taken(options), QueuePlacement.taken(options)
     context = open_context(folder, thorough=True)
     request = make_request(context)
     preview = operation.preview(context, request)

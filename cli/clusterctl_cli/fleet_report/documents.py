@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clusterctl.fleet.reporting.figures import Figure
+from clusterctl.fleet.reporting.figures import ReportFigure
 from clusterctl.operations.json_documents import finding_json, value_json
-from clusterctl.operations.node_case import Case, Charge
+from clusterctl.operations.node_case import Charge, NodeCase
 from clusterctl_cli.fleet_report.pairs import Pairs
 
 
-def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+def figures_json(figures: Sequence[ReportFigure]) -> list[dict[str, Any]]:
     """Return `[{"check":…, "sku":…, "unit":…, "expected":…, "median":…, "values":[{"name":…, "subject":…, "value":…,
     "bad":…}]}]`, values ascending.
     """
@@ -44,7 +44,7 @@ def pairs_json(pairs: Pairs | None) -> dict[str, Any] | None:
     }
 
 
-def case_json(case: Case, node: dict[str, Any]) -> dict[str, Any]:
+def case_json(case: NodeCase, node: dict[str, Any]) -> dict[str, Any]:
     """Return `node` as `nodes --json` has it, with `machine`, `charges` and `timeline`."""
     moments = [{"at": m.at.isoformat(), "text": m.text, "actor": m.actor, "mark": m.mark} for m in case.moments]
     return node | {"machine": case.machine, "charges": [_charge(c) for c in case.charges], "timeline": moments}

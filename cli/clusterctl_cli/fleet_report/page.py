@@ -9,7 +9,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from clusterctl.cabling.health.symptoms import span
 from clusterctl.operations.json_documents import cause_and_remedy
-from clusterctl.operations.node_case import Case
+from clusterctl.operations.node_case import NodeCase
 from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.fleet_report.pairs import pairs
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
@@ -37,7 +37,7 @@ def fleet_page(sheet: FleetReport) -> str:
     )
 
 
-def case_page(case: Case, site: str, now: datetime, *, simulated: bool) -> str:
+def case_page(case: NodeCase, site: str, now: datetime, *, simulated: bool) -> str:
     return (
         _environment(now).get_template("node_sheet.html.j2").render(case=case, site=site, simulated=simulated, now=now)
     )

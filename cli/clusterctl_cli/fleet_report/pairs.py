@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.cabling.pictures.matrix import Matrix, Pair, Trial, matrix
+from clusterctl.cabling.pictures.matrix import Matrix, Pair, PairTrial, matrix
 from clusterctl.operations.reports import PairReadings
 from clusterctl_burnin.recordings.pair_figures import PairFigure
 
@@ -33,5 +33,5 @@ def pairs(found: PairReadings) -> Pairs | None:
         slowest[key] = min(one.value, slowest.get(key, one.value))
     drawn = tuple(Pair.model_validate({"from": a, "to": b, "value": value}) for (a, b), value in slowest.items())
     slow = sorted((one for one in found.figures if one.value < found.at_least), key=lambda one: one.value)
-    square = matrix(Trial(at_least=found.at_least, pairs=drawn))
+    square = matrix(PairTrial(at_least=found.at_least, pairs=drawn))
     return Pairs(square, tuple(slow), found.at_least, len(found.figures), found.unread, found.whole)

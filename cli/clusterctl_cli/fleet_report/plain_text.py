@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from clusterctl.fleet.reporting.figures import Figure
+from clusterctl.fleet.reporting.figures import ReportFigure
 from clusterctl.fleet.state import summarise
 from clusterctl.operations.json_documents import cause_and_remedy
-from clusterctl.operations.node_case import Case, Charge, Exhibit
+from clusterctl.operations.node_case import CaseExhibit, Charge, NodeCase
 from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.acceptance import REHEARSAL
 from clusterctl_cli.fleet_report.pairs import Pairs, pairs
@@ -21,7 +21,7 @@ SLOW_SHOWN = 20
 BAD_SHOWN = 3
 
 
-def figures_rows(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
+def figures_rows(figures: Sequence[ReportFigure]) -> list[tuple[str, ...]]:
     """Return rows of metric, SKU, nodes, lowest, median, highest, expected, what did not pass."""
     return [
         (
@@ -41,7 +41,7 @@ def figures_rows(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
 FIGURES_HEAD = ("METRIC", "SKU", "NODES", "LOWEST", "MEDIAN", "HIGHEST", "EXPECTED", "DID NOT PASS")
 
 
-def _bad(figure: Figure) -> str:
+def _bad(figure: ReportFigure) -> str:
     bad = figure.bad
     shown = [f"{v.node}{'' if v.subject == 'node' else f' {v.subject}'} {v.value:g}" for v in bad[:BAD_SHOWN]]
     more = [f"and {len(bad) - BAD_SHOWN} more"] if len(bad) > BAD_SHOWN else []
@@ -78,7 +78,7 @@ def _stopped_text(sheet: FleetReport) -> str:
     return "\n\n".join(parts)
 
 
-def _case_rows(case: Case, now: datetime) -> Iterator[tuple[str, ...]]:
+def _case_rows(case: NodeCase, now: datetime) -> Iterator[tuple[str, ...]]:
     node = case.node
     for charge in case.charges:
         found = charge.finding
@@ -112,7 +112,7 @@ def fleet_markdown(acceptance: str, sheet: FleetReport) -> str:
     return "\n".join(lines)
 
 
-def case_markdown(case: Case, site: str, now: datetime, *, simulated: bool) -> str:
+def case_markdown(case: NodeCase, site: str, now: datetime, *, simulated: bool) -> str:
     """Return one node's sheet, fit to be handed to its vendor."""
     node = case.node
     lines = [f"# {case.machine}, serial {node.serial or 'unknown'}", ""]
@@ -161,7 +161,7 @@ def _facts(charge: Charge) -> list[tuple[str, str]]:
     ]
 
 
-def _exhibit_lines(item: Exhibit) -> Iterator[str]:
+def _exhibit_lines(item: CaseExhibit) -> Iterator[str]:
     """Yield a piece of evidence: when and where it was read, the command and its output."""
     origin = ", simulated" if item.simulated else ""
     yield ""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusterctl.fleet.reporting.figures import Figure
+from clusterctl.fleet.reporting.figures import ReportFigure
 from clusterctl.operations.node_case import Moment
 
 WIDTH, HEIGHT = 420.0, 56.0
@@ -46,7 +46,7 @@ class _Axis:
     whole: bool
 
     @classmethod
-    def of(cls, figure: Figure) -> _Axis:
+    def of(cls, figure: ReportFigure) -> _Axis:
         """Return an axis with room at both ends. None begins below zero for what never is."""
         ends = [figure.lowest, figure.highest, *([figure.limit] if figure.limit is not None else [])]
         room = (max(ends) - min(ends)) * _MARGIN or abs(max(ends)) * _MARGIN or 1.0
@@ -74,7 +74,7 @@ class _Axis:
         return f"{count} at {first}" if last <= first else f"{count} from {first} to {last}"
 
 
-def strip(figure: Figure) -> Strip:
+def strip(figure: ReportFigure) -> Strip:
     axis = _Axis.of(figure)
     counts = Counter(axis.bin_of(value.value) for value in figure.values)
     step, tallest = WIDTH / axis.bins, max(counts.values())

@@ -14,8 +14,8 @@ from importlib.resources import files
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from clusterctl.cabling.explain.verify import Verification
-from clusterctl.cabling.health.judge import Health
+from clusterctl.cabling.explain.verify import CablingVerification
+from clusterctl.cabling.health.judge import FabricHealth
 from clusterctl.cabling.health.symptoms import span
 from clusterctl.cabling.pictures import geometry
 from clusterctl.cabling.pictures.finding_lines import lines_by_rack
@@ -36,13 +36,13 @@ class Sheet:
 
     now: datetime
     sources: tuple[tuple[str, str], ...]
-    verification: Verification
+    verification: CablingVerification
     bands: tuple[Band, ...]
     chart: Chart
     port_maps: tuple[PortMap, ...] = ()
     racks: tuple[Elevation, ...] = ()
     rules: tuple[str, ...] | None = None
-    health: Health | None = None
+    health: FabricHealth | None = None
     timeline: Timeline | None = None
     matrix: Matrix | None = None
 

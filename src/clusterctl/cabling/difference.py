@@ -16,7 +16,7 @@ from clusterctl.fleet.fabric.wiring import Cabled, PlannedCable, PortName, Wirin
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CablingDifference:
     """`right`: observed and planned; `missing`: only planned; `extra`: only observed."""
 
     right: tuple[ObservedCable, ...]
@@ -26,11 +26,11 @@ class Difference:
     observed_ports: frozenset[PortName]
 
 
-def compare(plan: WiringPlan, cables: Iterable[ObservedCable]) -> Difference:
+def compare(plan: WiringPlan, cables: Iterable[ObservedCable]) -> CablingDifference:
     """Return the difference between plan and observed cables."""
     observed = {cable.ends: cable for cable in cables}
     planned = {cable.ends: cable for cable in plan.cables}
-    return Difference(
+    return CablingDifference(
         right=tuple(cable for ends, cable in observed.items() if ends in planned),
         missing=tuple(cable for ends, cable in planned.items() if ends not in observed),
         extra=tuple(cable for ends, cable in observed.items() if ends not in planned),

@@ -26,7 +26,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class IsolationRefusal:
     """Why a link stays as it is, and what to do instead; `host` is the link's adapter where it has one."""
 
     link: Link
@@ -42,7 +42,7 @@ class CutPlan:
     budget: int
     out: int
     cuts: tuple[Cut, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[IsolationRefusal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class _Bench:
     def __init__(self, fabric: Fabric, cables: tuple[Link, ...], existing: Isolation, budget: int) -> None:
         self.fabric, self.budget = fabric, budget
         self.cuts: list[Cut] = []
-        self.refusals: list[Refusal] = []
+        self.refusals: list[IsolationRefusal] = []
         self._links = set(cables)
         self._tiers = _tiers(fabric, cables)
         self._out = len(existing.cuts)
@@ -90,7 +90,7 @@ class _Bench:
     def consider(self, link: Link) -> None:
         reason, remedy = self._against(link)
         if reason:
-            self.refusals.append(Refusal(link, reason, remedy, self._adapter(link)))
+            self.refusals.append(IsolationRefusal(link, reason, remedy, self._adapter(link)))
             return
         lower = self._lower(link.a.guid, link.b.guid)
         port, peer = (link.a, link.b) if link.a.guid == lower else (link.b, link.a)

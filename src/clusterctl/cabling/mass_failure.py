@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.explain.verify import CablingVerification
 
 FEWEST = 10
 """So many broken links may be one host's own cables, whatever share of a small fabric they are."""
@@ -34,7 +34,7 @@ def mass_failure(broken: int, links: int, limit_percent: float) -> MassFailure |
     return MassFailure(broken, links, limit_percent) if exceeded else None
 
 
-def cabling_mass_failure(verification: Verification, limit_percent: float) -> MassFailure | None:
+def cabling_mass_failure(verification: CablingVerification, limit_percent: float) -> MassFailure | None:
     """Return the mass failure of misplaced cables; None for at most `FEWEST` of them. Dark hosts do not count."""
     links = verification.planned - sum(verification.hosts[host].planned for host in verification.dark_hosts)
     broken = links - verification.right

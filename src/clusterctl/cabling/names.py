@@ -46,7 +46,7 @@ class ObservedCable:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class NameClaim:
     """A name of several devices, without proof which of them is right; `ports` are their cabled ports, `labels` the
     replacement names.
     """
@@ -64,7 +64,7 @@ class Named:
     """
 
     ports: Mapping[PortId, PortName]
-    refused: tuple[Claim, ...]
+    refused: tuple[NameClaim, ...]
     proven: frozenset[Guid]
     respelled: Mapping[str, str]
 
@@ -149,7 +149,7 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
         labels = _described(fabric, (guid for guid in guids if guid != trusted))
         names |= _labelled(labels, cabled)
         if trusted is None:
-            refused.append(Claim(unit, _ports_of(guids, cabled), tuple(labels.values())))
+            refused.append(NameClaim(unit, _ports_of(guids, cabled), tuple(labels.values())))
     return Named(names, tuple(refused), proven, _respelled(units.values()))
 
 

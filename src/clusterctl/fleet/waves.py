@@ -75,7 +75,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class WaveEnd:
     machine: Machine
     ending: Ending
 
@@ -86,7 +86,7 @@ class Course:
 
     machines: int
     running: Mapping[NodeId, Running] = field(default_factory=dict)
-    ended: Mapping[NodeId, Ended] = field(default_factory=dict)
+    ended: Mapping[NodeId, WaveEnd] = field(default_factory=dict)
 
     def count(self, ending: Ending, kind: str | None = None) -> int:
         """Return how many machines (of one kind) ended so."""
@@ -162,10 +162,10 @@ def _unproven(policy: WavePolicy, course: Course, waiting: Iterable[Machine]) ->
 
 def planned(policy: WavePolicy, machines: Sequence[Machine]) -> Iterator[tuple[NodeId, ...]]:
     """Yield the waves in which the machines are worked on where all end well and each wave waits for the one before."""
-    waiting, ended = list(machines), dict[NodeId, Ended]()
+    waiting, ended = list(machines), dict[NodeId, WaveEnd]()
     while wave := may_begin(policy, Course(len(machines), {}, ended), waiting, 0.0):
         yield wave
-        ended |= {machine.id: Ended(machine, Ending.GOOD) for machine in waiting if machine.id in wave}
+        ended |= {machine.id: WaveEnd(machine, Ending.GOOD) for machine in waiting if machine.id in wave}
         waiting = [machine for machine in waiting if machine.id not in wave]
 
 

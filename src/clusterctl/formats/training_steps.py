@@ -27,25 +27,25 @@ _READ = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrainingStep:
     """One step of training; `seconds` is None where the line has no time of it."""
 
     number: int
     seconds: float | None
 
 
-def step_of(line: str) -> Step | None:
+def step_of(line: str) -> TrainingStep | None:
     """Return the step that a line reports; None where it reports none."""
     text = line[:_READ]
     for form in _FORMS:
         if match := form.search(text):
             found = match.groupdict()
             seconds = float(found["s"]) if found.get("s") else float(found["ms"]) / 1000 if found.get("ms") else None
-            return Step(int(found["step"]), seconds)
+            return TrainingStep(int(found["step"]), seconds)
     return None
 
 
-def steps(text: str) -> Iterator[Step]:
+def steps(text: str) -> Iterator[TrainingStep]:
     """Yield the steps of a log in its order; a progress bar has several in one line, divided by carriage returns."""
     for line in text.replace("\r", "\n").split("\n"):
         if (found := step_of(line)) is not None:

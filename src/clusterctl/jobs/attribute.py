@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
-from clusterctl.jobs.attribution import Action, Attribution, Candidate
+from clusterctl.jobs.attribution import Attribution, Candidate, JobAction
 from clusterctl.jobs.case import AROUND, Case
 from clusterctl.jobs.causes import CAUSES
 from clusterctl.jobs.evidence import JobEvidence
@@ -90,7 +90,7 @@ def _nothing(evidence: JobEvidence) -> Candidate:
             layer=Layer.SCHEDULER,
             certainty=Certainty.PROVEN,
             cause="the job completed",
-            action=Action.NOTHING,
+            action=JobAction.NOTHING,
             remedy="nothing is to be done",
             at=facts.ended,
         )
@@ -101,7 +101,7 @@ def _nothing(evidence: JobEvidence) -> Candidate:
         layer=Layer.UNKNOWN,
         certainty=Certainty.UNKNOWN,
         cause=f"no line of the evidence is known to end a job (state {facts.state or 'unknown'}{code})",
-        action=Action.INVESTIGATE,
+        action=JobAction.INVESTIGATE,
         remedy="read the last lines of each rank's log, and collect what is missing",
         at=facts.ended,
     )

@@ -11,7 +11,7 @@ from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
 from clusterctl.jobs.evidence import Observation
 
 
-class Action(enum.Enum):
+class JobAction(enum.Enum):
     """What to do next with the job.
 
     RESTART          start again from the last checkpoint, on any healthy hosts
@@ -53,7 +53,7 @@ class Candidate:
     layer: Layer
     certainty: Certainty
     cause: str
-    action: Action
+    action: JobAction
     remedy: str
     error: str = ""
     persistence: Persistence = Persistence.UNKNOWN

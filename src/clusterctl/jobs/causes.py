@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
-from clusterctl.jobs.attribution import Action, Candidate, Suspect
+from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case, shared
 from clusterctl.jobs.evidence import Observation, Source
 
@@ -32,7 +32,7 @@ def broken_parts(case: Case) -> Iterator[Candidate]:
             _from("shared_fabric", near[0]),
             certainty=Certainty.LIKELY,
             cause=f"{len(hosts)} hosts lost their links at once: a switch, or a cable that they share",
-            action=Action.WAIT,
+            action=JobAction.WAIT,
             because=(f"within a minute on {_listed(hosts)}",),
         )
     shown = {id(one) for near in together for one in near}
@@ -56,7 +56,7 @@ def lost_nodes(case: Case) -> Iterator[Candidate]:
             layer=Layer.HARDWARE,
             certainty=Certainty.PROVEN if events else Certainty.LIKELY,
             cause=f"the scheduler lost the node {node or 'of which it gives no name'}",
-            action=Action.RESTART_WITHOUT,
+            action=JobAction.RESTART_WITHOUT,
             remedy="read the BMC's event log and the power state of the node; restart without it",
             suspects=(Suspect(host=node),) if node else (),
             at=min((event.at for event in events), default=at),
@@ -75,23 +75,23 @@ def storage(case: Case) -> Iterator[Candidate]:
             _from("shared_storage", near[0]),
             certainty=Certainty.PROVEN,
             cause=f"shared storage did not serve {len(hosts)} hosts",
-            action=Action.WAIT,
+            action=JobAction.WAIT,
             remedy="check the storage servers and the network to them; drain no host for it",
             because=(f"within a minute on {_listed(hosts)}",),
         )
     if not several:
         yield from (replace(_from("storage_of_one_host", one), suspects=(_suspect(case, one),)) for one in found[:1])
     for one in case.of_rules(*_FULL):
-        yield replace(_from("storage_full", one), action=Action.STOP)
+        yield replace(_from("storage_full", one), action=JobAction.STOP)
 
 
 def memory(case: Case) -> Iterator[Candidate]:
     """Blame the application where kernel, scheduler or CUDA report that it used up its memory."""
     for one in case.of_layers(Layer.APPLICATION):
         if one.source is Source.KERNEL and one.rule == "kernel_node":
-            yield replace(_from("host_memory", one), suspects=(_suspect(case, one),), action=Action.STOP)
+            yield replace(_from("host_memory", one), suspects=(_suspect(case, one),), action=JobAction.STOP)
     for one in (*case.of_rules("slurm_out_of_memory")[:1], *case.of_rules("cuda_out_of_memory")[:1]):
-        yield replace(_from("memory_used_up", one), action=Action.STOP)
+        yield replace(_from("memory_used_up", one), action=JobAction.STOP)
     if case.evidence.scheduler.state == "OUT_OF_MEMORY" and not case.of_rules("slurm_out_of_memory"):
         yield Candidate(
             rule="memory_used_up",
@@ -99,7 +99,7 @@ def memory(case: Case) -> Iterator[Candidate]:
             layer=Layer.APPLICATION,
             certainty=Certainty.PROVEN,
             cause="a task used more host memory than its job may",
-            action=Action.STOP,
+            action=JobAction.STOP,
             remedy="give the job more memory (--mem), or use fewer data loader workers",
             persistence=Persistence.PERSISTENT,
             at=case.evidence.scheduler.ended,
@@ -147,7 +147,7 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
             _from("same_error_on_hosts", near[0]),
             layer=Layer.APPLICATION,
             certainty=Certainty.LIKELY,
-            action=Action.STOP,
+            action=JobAction.STOP,
             because=because,
         )
     if several:
@@ -159,12 +159,12 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
                 _from("same_error_on_one_host", one),
                 layer=Layer.HARDWARE,
                 certainty=Certainty.LIKELY,
-                action=Action.RESTART_WITHOUT,
+                action=JobAction.RESTART_WITHOUT,
                 suspects=(_suspect(case, one),),
                 because=(f"job {past[0].job} had it on {one.host}, too",),
             )
         else:
-            yield replace(_from("error_of_a_program", one), action=Action.RESTART, suspects=(_suspect(case, one),))
+            yield replace(_from("error_of_a_program", one), action=JobAction.RESTART, suspects=(_suspect(case, one),))
 
 
 def network_pairs(case: Case) -> Iterator[Candidate]:
@@ -199,20 +199,20 @@ def programs(case: Case) -> Iterator[Candidate]:
             _from("exception", one),
             certainty=Certainty.PROVEN if sure else Certainty.LIKELY,
             cause=f"the program raised {kind}",
-            action=Action.STOP,
+            action=JobAction.STOP,
             because=(f"on {len(same)} ranks",) if sure else (),
         )
     for one in case.of_layers(Layer.DATA)[:1]:
-        yield replace(_from("data_loader", one), action=Action.STOP, suspects=(_suspect(case, one),))
+        yield replace(_from("data_loader", one), action=JobAction.STOP, suspects=(_suspect(case, one),))
     for one in case.of_layers(Layer.FRAMEWORK)[:1]:
         again = any(past.rule == one.rule for past in case.evidence.earlier)
         yield replace(
             _from("framework", one),
-            action=Action.STOP if again else Action.RESTART,
+            action=JobAction.STOP if again else JobAction.RESTART,
             because=("an earlier attempt had it, too",) if again else (),
         )
     for one in case.of_rules("ib_remote_access", "nccl_usage")[:1]:
-        yield replace(_from("error_of_a_program", one), action=Action.STOP)
+        yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
 
 
 def orders(case: Case) -> Iterator[Candidate]:
@@ -223,7 +223,7 @@ def orders(case: Case) -> Iterator[Candidate]:
     if case.evidence.scheduler.state in _FAILED:
         return
     for one in case.of_layers(Layer.SCHEDULER)[:1]:
-        yield replace(_from("ended_by_order", one), action=Action.NOTHING)
+        yield replace(_from("ended_by_order", one), action=JobAction.NOTHING)
         return
     facts = case.evidence.scheduler
     if facts.state in _ORDERS:
@@ -233,7 +233,7 @@ def orders(case: Case) -> Iterator[Candidate]:
             layer=Layer.SCHEDULER,
             certainty=Certainty.PROVEN,
             cause=f"the scheduler ended the job: {facts.state}",
-            action=Action.NOTHING,
+            action=JobAction.NOTHING,
             remedy="restart from the last checkpoint where the job is not done",
             persistence=Persistence.TRANSIENT,
             at=facts.ended,
@@ -262,7 +262,7 @@ def _from(rule: str, one: Observation) -> Candidate:
         persistence=blame.persistence,
         cause=one.meaning.meaning,
         remedy=one.meaning.remedy,
-        action=Action.RESTART_WITHOUT,
+        action=JobAction.RESTART_WITHOUT,
         at=one.at,
         first=one,
     )
@@ -275,7 +275,7 @@ def _nan(first: Observation, layer: Layer, certainty: Certainty, because: tuple[
         _from("no_number", first),
         layer=layer,
         certainty=certainty,
-        action=Action.RESTART_WITHOUT if hardware else Action.STOP,
+        action=JobAction.RESTART_WITHOUT if hardware else JobAction.STOP,
         cause=f"a loss or gradient is no number: {what}",
         because=because,
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.formats.flight_recorder import GroupState
-from clusterctl.jobs.attribution import Action, Candidate, Suspect
+from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case
 from clusterctl.jobs.evidence import Stack
 
@@ -118,7 +118,7 @@ def unexplained(case: Case) -> Iterator[Candidate]:
             layer=Layer.UNKNOWN,
             certainty=Certainty.UNKNOWN,
             cause="a collective operation did not end, and no rank is known to be late",
-            action=Action.INVESTIGATE,
+            action=JobAction.INVESTIGATE,
             remedy="set TORCH_FR_BUFFER_SIZE and TORCH_FR_DUMP_TEMP_FILE for the next attempt; take stacks in a hang",
             at=timed_out[0].at,
             first=timed_out[0],
@@ -139,7 +139,7 @@ def _candidate(case: Case, rule: str, late: Iterable[int], because: str) -> Cand
         layer=layer,
         certainty=Certainty.LIKELY,
         cause=f"rank {named} did not take part in a collective operation" + (f": it waits in {frame}" if frame else ""),
-        action=Action.RESTART_WITHOUT,
+        action=JobAction.RESTART_WITHOUT,
         remedy=_REMEDY,
         suspects=tuple(Suspect(host=hosts.get(rank, ""), rank=rank) for rank in ranks[:64]),
         at=first.at if first else None,

@@ -53,7 +53,7 @@ class PlacementFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class JobPlacement:
     """The chosen nodes in the order of their ranks, spares that stay free, and the rest."""
 
     chosen: tuple[PlacementFacts, ...]
@@ -61,13 +61,13 @@ class Placement:
     rest: tuple[PlacementFacts, ...]
 
 
-def place(free: Sequence[PlacementFacts], nodes: int, spares: int) -> Placement | None:
+def place(free: Sequence[PlacementFacts], nodes: int, spares: int) -> JobPlacement | None:
     """Return the placement of `nodes` nodes; None where not even they are free. Missing spares are no obstacle."""
     if len(free) < nodes:
         return None
     ranked = _ranked(free)
     chosen = sorted(ranked[:nodes], key=lambda one: (natural_key(one.leaf), natural_key(one.name)))
-    return Placement(tuple(chosen), tuple(ranked[nodes : nodes + spares]), tuple(ranked[nodes + spares :]))
+    return JobPlacement(tuple(chosen), tuple(ranked[nodes : nodes + spares]), tuple(ranked[nodes + spares :]))
 
 
 def _ranked(free: Sequence[PlacementFacts]) -> list[PlacementFacts]:

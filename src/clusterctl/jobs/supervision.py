@@ -18,14 +18,14 @@ from clusterctl.fleet.payloads.jobs import (
     JobSubmitIntended,
     JobSubmitted,
 )
-from clusterctl.jobs.attribution import Action
+from clusterctl.jobs.attribution import JobAction
 
 COMPLETED = "COMPLETED"
 _SURE = (Certainty.PROVEN, Certainty.LIKELY)
 _OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC)
 
 
-class Outcome(enum.Enum):
+class JobOutcome(enum.Enum):
     """How a supervised run ended. ASKS: it needs a decision of its user."""
 
     COMPLETED = "completed"
@@ -59,7 +59,7 @@ class SupervisedRun:
     at: datetime
     actor: str
     attempts: list[Attempt] = field(default_factory=list)
-    outcome: Outcome | None = None
+    outcome: JobOutcome | None = None
     reason: str = ""
     ended_at: datetime | None = None
 
@@ -80,7 +80,7 @@ class SupervisedRun:
 
 def blamed(ended: JobAttemptEnded) -> bool:
     """Return whether an attempt's failure is to blame on its hosts: they are left out of the next attempts."""
-    return ended.action == Action.RESTART_WITHOUT.value
+    return ended.action == JobAction.RESTART_WITHOUT.value
 
 
 def fold(events: Iterable[Event]) -> SupervisedRun | None:
@@ -121,7 +121,7 @@ def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
         case JobAttemptEnded() if last is not None and last.ended is None:
             last.ended, last.ended_at = payload, at
         case JobRunEnded():
-            run.outcome, run.reason, run.ended_at = Outcome(payload.outcome), payload.reason, at
+            run.outcome, run.reason, run.ended_at = JobOutcome(payload.outcome), payload.reason, at
         case _:
             pass
 
@@ -130,7 +130,7 @@ def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
 class Next:
     """What a run does after an attempt: `outcome` ends it; else it starts again, and drains `drain` before."""
 
-    outcome: Outcome | None
+    outcome: JobOutcome | None
     reason: str
     drain: tuple[str, ...] = ()
 
@@ -149,13 +149,13 @@ def after(run: SupervisedRun) -> Next:
     if last is None or ended is None:
         raise ValueError("the last attempt has not ended")
     if ended.state == COMPLETED:
-        return Next(outcome=Outcome.COMPLETED, reason=f"job {ended.job} completed")
+        return Next(outcome=JobOutcome.COMPLETED, reason=f"job {ended.job} completed")
     if last.stop is not None and last.stop.failure is Failure.ENDED:
-        return Next(outcome=Outcome.STOPPED, reason=last.stop.reason)
+        return Next(outcome=JobOutcome.STOPPED, reason=last.stop.reason)
     asks = _asks(run, ended)
     drain = _to_drain(run, ended)
     if asks:
-        return Next(outcome=Outcome.ASKS, reason=asks, drain=drain)
+        return Next(outcome=JobOutcome.ASKS, reason=asks, drain=drain)
     return Next(outcome=None, reason=ended.cause or ended.state, drain=drain)
 
 
@@ -163,7 +163,7 @@ def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:
     """Return why no further attempt is made; empty where one is."""
     before = [one.ended for one in run.attempts[:-1] if one.ended is not None]
     again = [one for one in before if (one.failure, one.last, one.layer) == (ended.failure, ended.last, ended.layer)]
-    if ended.action in (Action.STOP.value, Action.WAIT.value, Action.NOTHING.value):
+    if ended.action in (JobAction.STOP.value, JobAction.WAIT.value, JobAction.NOTHING.value):
         return f"{ended.action}: {ended.cause}"
     if again and ended.last is not None and ended.layer not in _OF_HOSTS:
         return f"attempts {again[-1].attempt} and {ended.attempt} failed at the same step, {ended.last}"

@@ -22,7 +22,7 @@ _SLOWER = re.compile(r"\s*(\d{1,3})\s*% for (\d{1,4}) (?:batches|steps)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WatchVerdict:
     """How the attempt fails, in one clause."""
 
     failure: Failure
@@ -38,12 +38,12 @@ def parse_slower(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def judge(progress: JobProgress, policy: JobPolicy, started: datetime, now: datetime) -> Verdict | None:
+def judge(progress: JobProgress, policy: JobPolicy, started: datetime, now: datetime) -> WatchVerdict | None:
     """Return how a running attempt fails; None where it makes progress."""
     return _hang(progress, policy, started, now) or _slow(progress, policy)
 
 
-def _hang(progress: JobProgress, policy: JobPolicy, started: datetime, now: datetime) -> Verdict | None:
+def _hang(progress: JobProgress, policy: JobPolicy, started: datetime, now: datetime) -> WatchVerdict | None:
     if progress.steps <= WARM_UP:
         limit = float(policy.setup_s)
     else:
@@ -52,10 +52,10 @@ def _hang(progress: JobProgress, policy: JobPolicy, started: datetime, now: date
     if silent <= limit:
         return None
     last = f"after step {progress.last}" if progress.last is not None else "and no step was seen"
-    return Verdict(Failure.HANG, f"no progress for {silent:.0f} s {last} (limit {limit:.0f} s)")
+    return WatchVerdict(Failure.HANG, f"no progress for {silent:.0f} s {last} (limit {limit:.0f} s)")
 
 
-def _slow(progress: JobProgress, policy: JobPolicy) -> Verdict | None:
+def _slow(progress: JobProgress, policy: JobPolicy) -> WatchVerdict | None:
     percent, batches = policy.slower_percent, policy.slower_batches
     known = list(progress.seconds)[WARM_UP:]
     if not percent or not batches or len(known) < 2 * batches:
@@ -65,4 +65,4 @@ def _slow(progress: JobProgress, policy: JobPolicy) -> Verdict | None:
     if min(last) <= usual * (1 + percent / 100):
         return None
     text = f"{batches} steps in a row took more than {percent} % longer than the median of {usual:.3g} s"
-    return Verdict(Failure.SLOW, text)
+    return WatchVerdict(Failure.SLOW, text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clusterctl.cabling.explain.explanation import Explanation
-from clusterctl.cabling.explain.verify import Recheck, Verification, recheck, verify
+from clusterctl.cabling.explain.explanation import CablingExplanation
+from clusterctl.cabling.explain.verify import CablingVerification, Recheck, recheck, verify
 from clusterctl.cabling.infer.plan import verify_unplanned
 from clusterctl.cabling.lint.linter import LintResult, lint, lint_ethernet
 from clusterctl.cabling.lint.plan_index import PlanRules
@@ -56,7 +56,7 @@ class VerifyResult:
     planned: int
     observed: int
     right: int
-    explanations: tuple[Explanation, ...]
+    explanations: tuple[CablingExplanation, ...]
     as_planned: bool
     inferred: InferredRules | None = None
     chassis: int = 0
@@ -155,7 +155,7 @@ def run_lint(request: LintRequest) -> LintResult:
     return lint(drafts_in(request.plan), rules, fabric_in(request.fabric) if request.fabric else None)
 
 
-def _result(found: Verification, inferred: InferredRules | None = None) -> VerifyResult:
+def _result(found: CablingVerification, inferred: InferredRules | None = None) -> VerifyResult:
     return VerifyResult(
         planned=found.planned,
         observed=found.observed,

@@ -28,7 +28,7 @@ class DowntimeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class DowntimePlan:
     """What follows from a rate of failures (of 1000 node-days): `interval_s` None where no save was measured."""
 
     source: str
@@ -45,7 +45,7 @@ class DowntimeReport:
     found: Downtime
     nodes: int
     repair_days: float
-    plans: tuple[Plan, ...]
+    plans: tuple[DowntimePlan, ...]
 
 
 def report(context: SiteContext, request: DowntimeRequest) -> DowntimeReport:
@@ -60,9 +60,9 @@ def report(context: SiteContext, request: DowntimeRequest) -> DowntimeReport:
     return DowntimeReport(found=found, nodes=nodes, repair_days=request.repair_days, plans=tuple(plans))
 
 
-def _plan(source: str, per_thousand: float, nodes: int, request: DowntimeRequest, found: Downtime) -> Plan:
+def _plan(source: str, per_thousand: float, nodes: int, request: DowntimeRequest, found: Downtime) -> DowntimePlan:
     daily = per_thousand / 1000
-    return Plan(
+    return DowntimePlan(
         source=source,
         per_thousand=per_thousand,
         hours_to_failure=24 / (nodes * daily),

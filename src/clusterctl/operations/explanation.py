@@ -26,7 +26,7 @@ class EvidenceSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class NodeExplanation:
     """One node and what its stage rests on.
 
     held      an operator's hold counts at `at`
@@ -54,7 +54,7 @@ class Explanation:
         return tuple(self.node.findings)
 
 
-def explain(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> Explanation:
+def explain(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> NodeExplanation:
     """Return what a node's stage rests on.
 
     fleet  the nodes, of a caller that knows them; by default they are read
@@ -65,7 +65,7 @@ def explain(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] 
         digest: EvidenceSource(source=item.source, where=item.where, at=item.at, origin=item.origin)
         for digest, item in found.items()
     }
-    return Explanation(
+    return NodeExplanation(
         node=node,
         at=now,
         held=node.held(now),

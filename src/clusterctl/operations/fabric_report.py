@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.cabling.explain.verify import CablingVerification, verify
 from clusterctl.cabling.health.findings import FabricLabels, fabric_labels
-from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.cabling.infer.plan import verify_unplanned
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.telemetry import Telemetry
@@ -44,7 +44,7 @@ class CounterHistory:
     readings: tuple[Telemetry, ...]
     moments: tuple[float, ...]
     labels: FabricLabels
-    health: Health
+    health: FabricHealth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class FabricReport:
 
     fabric: Fabric
     plan: WiringPlan
-    verification: Verification
+    verification: CablingVerification
     rules: tuple[str, ...] | None = None
     counters: CounterHistory | None = None
 
@@ -91,7 +91,7 @@ def _counters(request: FabricReportRequest, fabric: Fabric, plan: WiringPlan | N
     readings: Sequence[Telemetry] = [counters for _, counters in read]
     times = moments(request.counters, tuple(readings), request.seconds)
     labels = fabric_labels(fabric, plan)
-    window = Window(readings[0], readings[-1], times[-1], limits_named(request.limits))
+    window = HealthWindow(readings[0], readings[-1], times[-1], limits_named(request.limits))
     return CounterHistory(
         readings=tuple(readings),
         moments=times,

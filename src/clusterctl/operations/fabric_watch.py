@@ -17,7 +17,7 @@ from clusterctl.cabling.explain.findings import faults_of_fabric
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.health.findings import HealthFinding, fabric_labels
 from clusterctl.cabling.health.groups import ungrouped
-from clusterctl.cabling.health.judge import Health
+from clusterctl.cabling.health.judge import FabricHealth
 from clusterctl.cabling.health.symptoms import HealthKind
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.acts import Act
@@ -263,7 +263,7 @@ class _Pass:
         faults = faults_of_fabric(verify(self.plan, seen, fabric_hosts(journal)), most_broken_percent())
         FabricRecord(journal).write(FabricReading(seen, None, faults), reading.evidence)
 
-    def _plan(self, seen: Fabric, health: Health | None) -> DisablePlan:
+    def _plan(self, seen: Fabric, health: FabricHealth | None) -> DisablePlan:
         """Return which bad links go out of use: none where so many are bad that their cause is a common one."""
         labels = fabric_labels(seen, self.plan)
         by_name = {labels.name(end): link for link in seen.cables() for end in (link.a, link.b)}
@@ -382,7 +382,7 @@ def _between(fabric: Fabric | None, one: DisabledPort) -> Link | None:
     return next((link for link in (fabric.links if fabric else ()) if {link.a, link.b} == ends), None)
 
 
-def _failed(health: Health, by_name: Mapping[PortName, Link]) -> Iterator[BadLink]:
+def _failed(health: FabricHealth, by_name: Mapping[PortName, Link]) -> Iterator[BadLink]:
     """Yield the single links that the counters prove bad, the worst first; a group has a common cause."""
     single = ungrouped(health.findings, health.groups)
     for finding in sorted(single, key=lambda one: (-sum(count for _, _, count in one.counters), one.subjects)):

@@ -37,7 +37,7 @@ class BuildRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class StoredImage:
     """One image by its name; `manifest`: JSON values, with `path` below the files that are served."""
 
     name: str
@@ -49,7 +49,7 @@ class Image:
 class ImageList:
     """The images by name. `deployer`: the manifest of the program that writes them; None where there is none."""
 
-    images: tuple[Image, ...]
+    images: tuple[StoredImage, ...]
     deployer: Mapping[str, Any] | None
 
 
@@ -69,7 +69,7 @@ def preview_build(request: BuildRequest) -> Preview:
     return Preview(operation="image build", question=f"Build {text}?", effects=(Effect(node="", text=text),))
 
 
-def run_build(request: BuildRequest, control: Control) -> Image:
+def run_build(request: BuildRequest, control: Control) -> StoredImage:
     """Build the image and the deployer; the name stands for the new image from then on. Needs root."""
     recipe = _recipe(request)
     control.require(preview_build(request))
@@ -118,9 +118,9 @@ def _recipe(request: BuildRequest) -> Recipe:
     return Recipe(name, suite, request.mirror, request.keyring, request.packages, request.small)
 
 
-def _image(store: BootFolder, name: str) -> Image:
+def _image(store: BootFolder, name: str) -> StoredImage:
     manifest = store.current_image(name)
     if manifest is None:
-        return Image(name=name, digest="", manifest={})
+        return StoredImage(name=name, digest="", manifest={})
     values = {**manifest.model_dump(mode="json"), "path": store.image(name).path_below_files}
-    return Image(name=name, digest=manifest.digest, manifest=values)
+    return StoredImage(name=name, digest=manifest.digest, manifest=values)

@@ -12,9 +12,9 @@ from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmitIntended, JobSubmitted
-from clusterctl.jobs.placement import Placement, place
+from clusterctl.jobs.placement import JobPlacement, place
 from clusterctl.jobs.progress import reader
-from clusterctl.jobs.supervision import Attempt, Outcome, SupervisedRun
+from clusterctl.jobs.supervision import Attempt, JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import require_jobs
@@ -107,7 +107,7 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
         try:
             submit(context, adapters, found, claim, deadline)
         except EdgeError as error:
-            ended = JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message)
+            ended = JobRunEnded(outcome=JobOutcome.ASKS.value, reason=error.message)
             context.journal.append([NewEvent(Stream.JOB, name, ended)])
             raise
     return named(context, name)
@@ -156,7 +156,7 @@ def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim
     context.journal.append([NewEvent(Stream.JOB, found.id, submitted)], claim=claim)
 
 
-def _placement(context: SiteContext, adapters: Adapters, request: JobRunRequest) -> Placement:
+def _placement(context: SiteContext, adapters: Adapters, request: JobRunRequest) -> JobPlacement:
     free = free_nodes(context, adapters, (), Deadline.after(SCHEDULER_S))
     found = place(free, request.nodes, request.spares)
     if found is None:

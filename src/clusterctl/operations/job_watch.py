@@ -31,10 +31,10 @@ from clusterctl.fleet.payloads.jobs import (
     JobSubmitted,
 )
 from clusterctl.fleet.scheduled_job import ScheduledJob
-from clusterctl.jobs.attribution import Action, Attribution
+from clusterctl.jobs.attribution import Attribution, JobAction
 from clusterctl.jobs.progress import JobProgress, Reader, reader
-from clusterctl.jobs.supervision import COMPLETED, Attempt, Outcome, SupervisedRun, after
-from clusterctl.jobs.watching import Verdict, judge
+from clusterctl.jobs.supervision import COMPLETED, Attempt, JobOutcome, SupervisedRun, after
+from clusterctl.jobs.watching import WatchVerdict, judge
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext, new_run_id
@@ -92,7 +92,7 @@ def stop(context: SiteContext, request: StopRequest, control: Control) -> Superv
     if found.outcome is not None:
         raise UsageError(f"it is over: {found.reason}", where=found.id, remedy="nothing is to be done")
     if last is None or last.ended is not None or not last.job:
-        ended = JobRunEnded(outcome=Outcome.STOPPED.value, reason=request.reason)
+        ended = JobRunEnded(outcome=JobOutcome.STOPPED.value, reason=request.reason)
         context.journal.append([NewEvent(Stream.JOB, found.id, ended)])
         return named(context, found.id)
     intent = JobStopIntended(
@@ -167,7 +167,7 @@ class Watcher:
             self._write(JobSubmitted(attempt=attempt.number, job=job))
         elif self._clock.now() - attempt.intended_at > REMEMBERED:
             reason = f"it is unknown whether attempt {attempt.number} was submitted: the scheduler forgets after 300 s"
-            self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=reason))
+            self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=reason))
         else:
             self._send(found)
 
@@ -179,7 +179,7 @@ class Watcher:
         try:
             submit(self._context, self._adapters, found, self._claim, self._soon())
         except EdgeError as error:
-            self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message))
+            self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=error.message))
 
     def _attempt(self, found: SupervisedRun, attempt: Attempt) -> None:
         """Follow a submitted attempt until it is over, and record what became of it."""
@@ -240,12 +240,12 @@ class Watcher:
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
 
-    def _judged(self, found: SupervisedRun, job: ScheduledJob, log: _Log) -> Verdict | None:
+    def _judged(self, found: SupervisedRun, job: ScheduledJob, log: _Log) -> WatchVerdict | None:
         if job.started is None or job.state != "RUNNING" or log.blind:
             return None
         return judge(log.progress, found.ordered.policy, job.started, self._clock.now())
 
-    def _abort(self, attempt: Attempt, verdict: Verdict) -> None:
+    def _abort(self, attempt: Attempt, verdict: WatchVerdict) -> None:
         """Collect the evidence while the ranks still run, attribute it, then order the job's end."""
         self._report(f"{verdict.failure.value}: {verdict.text}")
         detected = self._clock.now()
@@ -287,7 +287,7 @@ class Watcher:
             ended = _with(ended, self._attributed(attempt))
         elif job.state == "UNKNOWN":
             ended = replace(
-                ended, action=Action.INVESTIGATE.value, cause="the scheduler no longer knows how the job ended"
+                ended, action=JobAction.INVESTIGATE.value, cause="the scheduler no longer knows how the job ended"
             )
         self._write(ended)
         self._report(f"attempt {attempt.number} ended: {job.state}")
@@ -297,7 +297,7 @@ class Watcher:
         found = [event.payload for event in self._context.journal.history(Stream.JOB, ended.job)]
         kept_ones = [one for one in found if isinstance(one, JobAttributed)]
         if not kept_ones:
-            return replace(ended, action=Action.INVESTIGATE.value)
+            return replace(ended, action=JobAction.INVESTIGATE.value)
         one = kept_ones[-1]
         return replace(ended, layer=one.layer, certainty=one.certainty, hosts=one.hosts, action=one.action)
 
@@ -424,7 +424,7 @@ def _with(ended: JobAttemptEnded, found: Attribution | None) -> JobAttemptEnded:
     """Return the end with what its failure is attributed to."""
     if found is None:
         return replace(
-            ended, failure=Failure.CRASH, action=Action.INVESTIGATE.value, cause="no evidence could be collected"
+            ended, failure=Failure.CRASH, action=JobAction.INVESTIGATE.value, cause="no evidence could be collected"
         )
     cause = found.cause
     return replace(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.incidents.incident import Member
     from clusterctl.fleet.maintenance.progress import Progress
     from clusterctl.fleet.reporting.rma import Rma
-    from clusterctl.operations.explanation import Explanation
+    from clusterctl.operations.explanation import NodeExplanation
     from clusterctl.operations.incidents import ListedIncident
     from clusterctl.operations.nights import NightSummary
     from clusterctl.operations.reports import WorkOrders
@@ -192,7 +192,7 @@ def order_json(order: WorkOrder) -> dict[str, Any]:
     }
 
 
-def why_json(explanation: Explanation) -> dict[str, Any]:
+def why_json(explanation: NodeExplanation) -> dict[str, Any]:
     """Return one node of `why --json`."""
     node, now = explanation.node, explanation.at
     return node_json(node, now) | {

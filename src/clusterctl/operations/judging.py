@@ -24,7 +24,7 @@ from clusterctl.operations.documents import as_usage, content
 from clusterctl_burnin.fleet_stats import Unjudged
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.recordings.recording import Recording, parse_recording
-from clusterctl_burnin.recordings.rejudge import JudgedRecording, Kind, NodeVerdict, Rejudging, verdicts
+from clusterctl_burnin.recordings.rejudge import JudgedRecording, NodeVerdict, RecordedMachineKind, Rejudging, verdicts
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
 
 SHARE = 16
@@ -97,9 +97,11 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self._site = load_site(folder) if (folder / "site.yml").exists() else None
         self._folder = folder
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, RecordedMachineKind] = {}
         if self._site is not None:
-            self._kinds |= {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
+            self._kinds |= {
+                sku.name: RecordedMachineKind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus
+            }
         suite = self._suite()
         self._rejudging = Rejudging(suite.checks, suite.solo)
 
@@ -107,7 +109,7 @@ class Judge:
         recording = self._recording(file)
         return self._rejudging.judged(recording, self.kind(recording.sku, file))
 
-    def kind(self, sku: str, file: Path) -> Kind:
+    def kind(self, sku: str, file: Path) -> RecordedMachineKind:
         """Return the SKU and its limits. Raises `UsageError` naming the file."""
         if sku in self._kinds:
             return self._kinds[sku]
@@ -118,7 +120,7 @@ class Judge:
             (found,) = read_skus(self._folder, (sku,), parse_yaml(f"skus: [{sku!r}]", str(file)))
         except UsageError as error:
             raise UsageError(error.message, where=f"{file}: sku", remedy=error.remedy) from error
-        self._kinds[sku] = Kind(found, shipped_limits(found.limits))
+        self._kinds[sku] = RecordedMachineKind(found, shipped_limits(found.limits))
         return self._kinds[sku]
 
     def _suite(self) -> Suite:

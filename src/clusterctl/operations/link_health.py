@@ -8,8 +8,8 @@ from pathlib import Path
 
 from clusterctl.cabling.burn.verdicts import coverage_from_counters, judge_burn
 from clusterctl.cabling.health.findings import PortRate, fabric_labels, port_rates
-from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import UsageError
@@ -51,7 +51,7 @@ class LimitsUsed:
 class HealthResult:
     """The verdict, and the data rate of each port."""
 
-    health: Health
+    health: FabricHealth
     rates: tuple[PortRate, ...]
     limits: LimitsUsed
 
@@ -109,7 +109,7 @@ def run_health(request: ReadingsRequest) -> HealthResult:
         later, last = reading(request.after, given)
     planned = plan_in(request.plan) if request.plan.files else None
     seconds = moments((request.before, request.after), (first, last), request.seconds)[-1]
-    window, labels = Window(first, last, seconds, limits), fabric_labels(later, planned)
+    window, labels = HealthWindow(first, last, seconds, limits), fabric_labels(later, planned)
     return HealthResult(
         health=judge_health(later, window, labels, earlier),
         rates=tuple(port_rates(later, window, labels)),
@@ -141,7 +141,7 @@ def run_coverage(request: ReadingsRequest) -> CoverageResult:
         first = reading(request.before, given)[1]
         seen, last = reading(request.after, given)
     seconds = moments((request.before, request.after), (first, last), request.seconds)[-1]
-    found = judge_burn(coverage_from_counters(seen, Window(first, last, seconds, limits)), limits)
+    found = judge_burn(coverage_from_counters(seen, HealthWindow(first, last, seconds, limits)), limits)
     label = fabric_labels(seen, None).plain
     return CoverageResult(
         verdict=found.verdict,

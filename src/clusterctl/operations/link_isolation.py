@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from clusterctl.cabling.explain.explanation import RATE_KINDS
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.health.findings import FabricLabels, fabric_labels
-from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.cabling.health.symptoms import Window, interval_s, span
-from clusterctl.cabling.isolation import Cut, CutPlan, Isolation, Pair, Refusal, plan_cuts
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthWindow, interval_s, span
+from clusterctl.cabling.isolation import Cut, CutPlan, Isolation, IsolationRefusal, Pair, plan_cuts
 from clusterctl.cabling.mass_failure import mass_failure
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import EdgeError, UsageError
@@ -150,10 +150,10 @@ class DisablePlan:
     def _place(self, port: PortId) -> str:
         return f"{self.labels.at(port)}{self.labels.port(port)}"
 
-    def _ends(self, refusal: Refusal) -> str:
+    def _ends(self, refusal: IsolationRefusal) -> str:
         return " – ".join(self.labels.plain(end) for end in self.labels.ordered(refusal.link))
 
-    def _reason(self, refusal: Refusal) -> str:
+    def _reason(self, refusal: IsolationRefusal) -> str:
         reason = f"{refusal.reason}; {refusal.remedy}"
         if refusal.host is None:
             return reason
@@ -394,14 +394,14 @@ class _Proof:
         return Outcome(node=one.label, failure=failure)
 
 
-def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: FabricLimits) -> Health:
+def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: FabricLimits) -> FabricHealth:
     """Judge one link by itself; the evidence of both readings gives the time between them."""
     first, last = (
         decode_telemetry(one.value.encode(), alone, file="ibqueryerrors") if alone.links else Telemetry()
         for one in (before, after)
     )
     seconds = (after.evidence[0].at - before.evidence[0].at).total_seconds()
-    return judge_health(alone, Window(first, last, seconds, limits), fabric_labels(alone))
+    return judge_health(alone, HealthWindow(first, last, seconds, limits), fabric_labels(alone))
 
 
 def port_isolator(context: SiteContext, adapters: Adapters, claim: Claim) -> Isolator:

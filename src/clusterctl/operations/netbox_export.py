@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.edges.netbox.api import Listing, NetboxApi
+from clusterctl.edges.netbox.api import NetboxApi, NetboxListing
 from clusterctl.edges.netbox.export_record import ExportRecord, export_file, read_export_record
 from clusterctl.edges.netbox.reading import site_id
 from clusterctl.fleet.errors import (
@@ -25,13 +25,13 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.netbox.records import DEVICE_FIELDS, Device, read_device, read_list
+from clusterctl.formats.netbox.records import DEVICE_FIELDS, NetboxDevice, read_device, read_list
 from clusterctl.formats.netbox.writing import (
     DEVICE,
     ENTRY_FIELDS,
     ITEM_FIELDS,
-    Entry,
     Item,
+    NetboxEntry,
     device_body,
     entry_body,
     item_body,
@@ -116,7 +116,7 @@ def _plan(context: SiteContext, api: NetboxApi) -> _Plan:
     wanted, netbox = _wanted(context), settings_of(context.site)
     record = read_export_record(export_file(context.site.folder), f"{netbox.url} {netbox.site}")
     site = site_id(api, netbox.site, context.site.where("netbox", "site"))
-    listed = api.read_all(Listing(page=DEVICES, filters={"site_id": [site]}, fields=DEVICE_FIELDS))
+    listed = api.read_all(NetboxListing(page=DEVICES, filters={"site_id": [site]}, fields=DEVICE_FIELDS))
     readable = read_list(listed, read_device, "device", DEVICES)[0]
     devices = [device for device in readable if device.role in netbox.node_roles]
     pairs, skipped = matched(_present(context), devices)
@@ -149,8 +149,8 @@ def _present(context: SiteContext) -> list[NodeState]:
 
 
 def matched(
-    states: Iterable[NodeState], devices: Sequence[Device]
-) -> tuple[list[tuple[NodeState, Device]], dict[str, str]]:
+    states: Iterable[NodeState], devices: Sequence[NetboxDevice]
+) -> tuple[list[tuple[NodeState, NetboxDevice]], dict[str, str]]:
     """Return each node with its device, by serial; by name only where one of the two has no serial.
 
     The mapping has the nodes without a device, with the reason.
@@ -158,7 +158,7 @@ def matched(
     serials = [device.serial.casefold() for device in devices]
     times, by_serial = Counter(serials), dict(zip(serials, devices, strict=True))
     by_name = {device.name.lower(): device for device in devices}
-    pairs: list[tuple[NodeState, Device]] = []
+    pairs: list[tuple[NodeState, NetboxDevice]] = []
     skipped: dict[str, str] = {}
     for state in sorted(states, key=lambda one: one.name):
         serial = (state.serial or state.expected_serial or "").casefold()
@@ -172,7 +172,7 @@ def matched(
     return pairs, skipped
 
 
-def _mismatch(serial: str, device: Device, devices: int) -> str:
+def _mismatch(serial: str, device: NetboxDevice, devices: int) -> str:
     """Return why the device is not surely the node; nothing where it is. `devices`: how many have the node's serial."""
     if serial and devices > 1:
         return f"NetBox has {devices} devices with its serial"
@@ -182,7 +182,7 @@ def _mismatch(serial: str, device: Device, devices: int) -> str:
 
 
 def _items(api: NetboxApi, devices: Sequence[int]) -> Mapping[int, Sequence[Item]]:
-    listed = api.read_by(Listing(page=ITEMS, filters={}, fields=ITEM_FIELDS), "device_id", devices)
+    listed = api.read_by(NetboxListing(page=ITEMS, filters={}, fields=ITEM_FIELDS), "device_id", devices)
     found: dict[int, list[Item]] = defaultdict(list)
     for item in read_list(listed, read_item, "inventory item", ITEMS)[0]:
         found[item.device].append(item)
@@ -190,17 +190,17 @@ def _items(api: NetboxApi, devices: Sequence[int]) -> Mapping[int, Sequence[Item
 
 
 def _missing_marks(
-    context: SiteContext, api: NetboxApi, pairs: Sequence[tuple[NodeState, Device]]
+    context: SiteContext, api: NetboxApi, pairs: Sequence[tuple[NodeState, NetboxDevice]]
 ) -> Mapping[int, str]:
     """Return the mark of the last quarantine of each node in quarantine whose entry NetBox does not have."""
     stopped = {state.id: device.id for state, device in pairs if state.stage is Stage.QUARANTINED}
     if not stopped:
         return {}
     last = {event.subject: event.seq for event in context.journal.histories(stopped.keys(), {Kind.NODE_QUARANTINED})}
-    listing = Listing(page=ENTRIES, filters={"assigned_object_type": DEVICE}, fields=ENTRY_FIELDS)
+    listing = NetboxListing(page=ENTRIES, filters={"assigned_object_type": DEVICE}, fields=ENTRY_FIELDS)
     listed = api.read_by(listing, "assigned_object_id", list(stopped.values()))
     known: dict[int, set[str]] = defaultdict(set)
-    entries: list[Entry] = read_list(listed, read_entry, "journal entry", ENTRIES)[0]
+    entries: list[NetboxEntry] = read_list(listed, read_entry, "journal entry", ENTRIES)[0]
     for entry in entries:
         known[entry.device] |= entry.markers
     marks = {device: marker(context.site.settings.name, last[node]) for node, device in stopped.items() if node in last}
@@ -291,13 +291,13 @@ def _write_device(export: NodeExport, changes: Sequence[ValueChange], wanted: Ne
         raise EdgeError(f"NetBox did not take {', '.join(missing)}", where=export.node, remedy=remedy)
 
 
-def _differs(present: Device, before: Device, changes: Sequence[ValueChange], wanted: NetboxExport) -> bool:
+def _differs(present: NetboxDevice, before: NetboxDevice, changes: Sequence[ValueChange], wanted: NetboxExport) -> bool:
     """Return whether it is another machine by now, or a value that is to be changed is another one."""
     moved = present.serial.casefold() != before.serial.casefold()
     return moved or any(_value(present, one.field, wanted) != one.before for one in changes)
 
 
-def _value(device: Device, field: str, wanted: NetboxExport) -> str:
+def _value(device: NetboxDevice, field: str, wanted: NetboxExport) -> str:
     """Return the value of one of our fields of a device."""
     if field == "status":
         return device.status

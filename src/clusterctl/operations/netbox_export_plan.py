@@ -14,7 +14,7 @@ from clusterctl.edges.netbox.export_record import ExportRecord
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, Stage
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.netbox.records import Device
+from clusterctl.formats.netbox.records import NetboxDevice
 from clusterctl.formats.netbox.writing import MAX_NAME, MAX_SERIAL, Item
 from clusterctl.site.netbox import NetboxExport
 
@@ -50,7 +50,7 @@ class NodeExport:
     """What becomes of one node. `mark` is the mark of a journal entry that is to be written; empty for none."""
 
     node: str
-    device: Device
+    device: NetboxDevice
     changes: tuple[ValueChange, ...]
     same: Mapping[str, str]
     mark: str = ""
@@ -67,7 +67,7 @@ class NodeExport:
 
 
 def device_changes(
-    state: NodeState, device: Device, wanted: NetboxExport, record: ExportRecord
+    state: NodeState, device: NetboxDevice, wanted: NetboxExport, record: ExportRecord
 ) -> tuple[list[ValueChange], dict[str, str]]:
     """Return the changes of the device itself, and the values that NetBox has already."""
     changes: list[ValueChange] = []
@@ -80,7 +80,7 @@ def device_changes(
     return changes, same
 
 
-def _values(stage: Stage, device: Device, wanted: NetboxExport) -> Iterator[tuple[str, str, str]]:
+def _values(stage: Stage, device: NetboxDevice, wanted: NetboxExport) -> Iterator[tuple[str, str, str]]:
     """Yield each field with its present and its wanted value."""
     status = wanted.statuses.get(stage.value)
     if status:
@@ -92,7 +92,7 @@ def _values(stage: Stage, device: Device, wanted: NetboxExport) -> Iterator[tupl
         yield f"tag {slug}", SET if slug in device.tags else "", SET if slug == own else ""
 
 
-def _change(node: str, device: Device, values: tuple[str, str, str], record: ExportRecord) -> ValueChange | None:
+def _change(node: str, device: NetboxDevice, values: tuple[str, str, str], record: ExportRecord) -> ValueChange | None:
     """Return the change of one value; None for a tag that no export has set, which is a person's."""
     field, before, after = values
     base = record.base(device.id, field)
@@ -114,7 +114,7 @@ class _Part:
 
 
 def item_changes(
-    state: NodeState, device: Device, items: Sequence[Item], record: ExportRecord
+    state: NodeState, device: NetboxDevice, items: Sequence[Item], record: ExportRecord
 ) -> tuple[list[ValueChange], dict[str, str]]:
     """Return the inventory items to create or change, and those that NetBox has already."""
     serials = {item.serial.casefold() for item in items if item.serial}
@@ -132,7 +132,9 @@ def item_changes(
     return changes, same
 
 
-def _item_change(node: str, device: Device, part: _Part, present: Sequence[Item], record: ExportRecord) -> ValueChange:
+def _item_change(
+    node: str, device: NetboxDevice, part: _Part, present: Sequence[Item], record: ExportRecord
+) -> ValueChange:
     field = f"item {part.name}"
     if not present:
         removed = record.base(device.id, field) == part.serial

@@ -18,7 +18,7 @@ from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan, settle
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.netbox.nodes import InterfaceAddress, address_plan
-from clusterctl.formats.netbox.records import Conflict
+from clusterctl.formats.netbox.records import NetboxConflict
 from clusterctl.formats.netbox.wiring import CableChoice, SitePlans, plans
 from clusterctl.formats.site.sheets import COLUMNS, read_address_sheet
 from clusterctl.formats.wiring.csv_plan import ethernet_csv, read_ethernet_csv, wiring_csv
@@ -72,7 +72,7 @@ class _Draft:
 
 def planned_files(
     site: Site, reading: SiteReading, names: Mapping[int, str], record: ImportRecord, *, overwrite: bool
-) -> tuple[list[PlannedFile], list[Conflict], list[str]]:
+) -> tuple[list[PlannedFile], list[NetboxConflict], list[str]]:
     """Return the files, the conflicts among cables, and warnings. `names`: the nodes by the ids of their devices."""
     netbox = site.settings.netbox
     roles = frozenset(netbox.node_roles if netbox else ())

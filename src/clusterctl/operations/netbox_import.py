@@ -28,14 +28,14 @@ from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.formats.netbox.nodes import NodeChoice, NodeRow, node_rows, sku_of
-from clusterctl.formats.netbox.records import Conflict, ConflictKind
+from clusterctl.formats.netbox.records import NetboxConflict, NetboxConflictKind
 from clusterctl.operations.netbox_files import FileChange, PlannedFile, planned_files
 from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result, current_time
 from clusterctl.ports import Deadline
 from clusterctl.site.netbox import NetboxSettings
 
 OPERATION = "import netbox"
-EXPECTED = frozenset({ConflictKind.DECOMMISSIONED, ConflictKind.STATUS})
+EXPECTED = frozenset({NetboxConflictKind.DECOMMISSIONED, NetboxConflictKind.STATUS})
 """Devices that are no nodes yet, or no longer: they are named, and are no failure."""
 MOST_LINES = 20
 """Lines of one plan that a preview shows as text; its data has all."""
@@ -53,7 +53,7 @@ class NamedConflict:
     """A conflict with the address of its object in NetBox."""
 
     subject: str
-    kind: ConflictKind
+    kind: NetboxConflictKind
     text: str
     url: str
     left_out: bool
@@ -168,18 +168,20 @@ def _names(reading: SiteReading, rows: Sequence[NodeRow], merged: SheetImport) -
     return {id_: name for id_, name in names.items() if imported.get(id_) or times[name] == 1}
 
 
-def _of_sheet(merged: SheetImport, rows: Sequence[NodeRow]) -> Iterator[Conflict]:
+def _of_sheet(merged: SheetImport, rows: Sequence[NodeRow]) -> Iterator[NetboxConflict]:
     """Yield a conflict for each node that the sheet cannot have, or has under another name."""
     by_name = {row.name: row for row in rows}
     for name, reason in merged.refused.items():
         path = by_name[name].path
-        yield Conflict(subject=name, kind=ConflictKind.DUPLICATE, text=reason, path=path)
+        yield NetboxConflict(subject=name, kind=NetboxConflictKind.DUPLICATE, text=reason, path=path)
     for name, other in merged.renamed.items():
         text = f"NetBox calls it {other}: rename it in the sheet and in NetBox alike; the sheet's name is kept"
-        yield Conflict(subject=name, kind=ConflictKind.NAME, text=text, path=by_name[other].path, left_out=False)
+        yield NetboxConflict(
+            subject=name, kind=NetboxConflictKind.NAME, text=text, path=by_name[other].path, left_out=False
+        )
 
 
-def _named(conflict: Conflict, url: str) -> NamedConflict:
+def _named(conflict: NetboxConflict, url: str) -> NamedConflict:
     return NamedConflict(
         subject=conflict.subject,
         kind=conflict.kind,

@@ -16,7 +16,7 @@ from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
+from clusterctl.fleet.nightly.policy import TOGETHER, NightCandidate, NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.nightly.window import Opening, Window, parse_window
 from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
@@ -359,12 +359,12 @@ class NightRun:
         night.stuck.update(self.lender.give_back(names))
 
 
-def candidates(context: SiteContext) -> list[Candidate]:
+def candidates(context: SiteContext) -> list[NightCandidate]:
     """Return the site's gold nodes without a hold."""
     named, now = {node.name for node in context.site.nodes}, CLOCK.now()
     burnin = Step.BURNIN.value
     return [
-        Candidate(state.name, state.sku, state.reported_at.get(burnin))
+        NightCandidate(state.name, state.sku, state.reported_at.get(burnin))
         for state in context.journal.states()
         if state.name in named and state.in_pool(now)
     ]

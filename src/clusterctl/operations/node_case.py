@@ -34,7 +34,7 @@ EXHIBITS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Exhibit:
+class CaseExhibit:
     """A piece of evidence: `command` was run at `where`; `excerpt` is of its raw output."""
 
     digest: Digest
@@ -56,7 +56,7 @@ class Charge:
     model: str
     limits: tuple[Behind, ...]
     judged_by: str
-    exhibits: tuple[Exhibit, ...]
+    exhibits: tuple[CaseExhibit, ...]
     more: int
 
 
@@ -71,7 +71,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class NodeCase:
     """`earlier`: how many moments before those shown."""
 
     node: NodeState
@@ -81,13 +81,15 @@ class Case:
     earlier: int
 
 
-def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | None, events: Iterable[Event]) -> Case:
+def case(
+    node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | None, events: Iterable[Event]
+) -> NodeCase:
     """Return the case. `limits`: the SKU's today, None without; `events`: the node's, of the kinds in `SHOWN`."""
     found = node.inventory
     machine = f"{found.manufacturer} {found.model}" if found else "not identified"
     moments = tuple(Moment(e.at, str(e.payload), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
     charges = tuple(_charge(node, finding, evidence, limits) for finding in node.findings)
-    return Case(node, machine, charges, moments[-MOMENTS:], max(0, len(moments) - MOMENTS))
+    return NodeCase(node, machine, charges, moments[-MOMENTS:], max(0, len(moments) - MOMENTS))
 
 
 def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidence], limits: Limits | None) -> Charge:
@@ -130,8 +132,8 @@ def _judged_by(finding: Finding, behind: Sequence[Behind]) -> tuple[Behind, ...]
     return tuple(one for one in behind if one.value in ends and one.unit == finding.expected.unit)
 
 
-def _exhibit(item: Evidence, text: str) -> Exhibit:
-    return Exhibit(item.digest, item.source, item.where, item.at, item.origin is Origin.SIMULATED, text)
+def _exhibit(item: Evidence, text: str) -> CaseExhibit:
+    return CaseExhibit(item.digest, item.source, item.where, item.at, item.origin is Origin.SIMULATED, text)
 
 
 def _model(node: NodeState, part: Part) -> str:

@@ -14,7 +14,7 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.incidents.incident import Delivery, IncidentFacts, IncidentState, Phase, retry_after
-from clusterctl.fleet.incidents.message import Message, message
+from clusterctl.fleet.incidents.message import IncidentMessage, message
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.incidents import MessageFailed, MessageIntended, MessageSent
 from clusterctl.operations import incidents
@@ -88,7 +88,7 @@ def send_test(context: SiteContext, channel: str = "", notifier: Notifier | None
         names = ", ".join(settings.channels)
         raise UsageError(f"there is no channel {channel!r}", where="CHANNEL", remedy=f"the channels are {names}")
     name = context.site.settings.name
-    sample = Message(
+    sample = IncidentMessage(
         incident=TEST,
         title=f"[{name}] test of clusterctl",
         body=f"This is a test message of the site {name}. Nothing is wrong.",
@@ -169,7 +169,7 @@ class _Outbox:
         self.context.journal.append([NewEvent(Stream.INCIDENT, self.state.id, payload)])
 
 
-def _attempt(notifier: Notifier, channel: str, text: Message) -> SentMessage:
+def _attempt(notifier: Notifier, channel: str, text: IncidentMessage) -> SentMessage:
     failure = ""
     try:
         notifier.send(channel, text)

@@ -16,7 +16,7 @@ from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
-from clusterctl.fleet.reporting.figures import Figure, figures
+from clusterctl.fleet.reporting.figures import ReportFigure, figures
 from clusterctl.fleet.reporting.offenders import (
     KINDS,
     NONE,
@@ -34,7 +34,7 @@ from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import expiry_of
 from clusterctl.operations.maintenance_status import unfinished_notes
-from clusterctl.operations.node_case import SHOWN, Case, case
+from clusterctl.operations.node_case import SHOWN, NodeCase, case
 from clusterctl.operations.rma import known_rmas
 from clusterctl.operations.trust import notices
 from clusterctl_burnin.limits.limit import Limits
@@ -95,9 +95,9 @@ class FleetReport:
 
     overview: ReportOverview
     nodes: tuple[NodeState, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[NodeCase, ...]
     omitted: int
-    figures: tuple[Figure, ...]
+    figures: tuple[ReportFigure, ...]
     pairs: PairReadings
 
     @property
@@ -154,7 +154,7 @@ def fleet_report(context: SiteContext) -> FleetReport:
         )
 
 
-def node_case(context: SiteContext, node: NodeState) -> Case:
+def node_case(context: SiteContext, node: NodeState) -> NodeCase:
     """Return one node's findings with limits and evidence, and its time line."""
     events = context.journal.history(Stream.NODE, node.id)
     return case(node, _evidence(context, [node]), _limits_by_sku(context).get(node.sku), events)

@@ -53,7 +53,7 @@ class BaselineCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class SettingsCheck:
     """How machines differ from their baselines; `skipped`: machines that were not read, with the reason."""
 
     nodes: tuple[BaselineCheck, ...]
@@ -69,12 +69,12 @@ class Check:
         return 0 if self.nodes and self.complete and right else 1
 
 
-def check(context: SiteContext, patterns: Sequence[str], seconds: float, control: Control) -> Check:
+def check(context: SiteContext, patterns: Sequence[str], seconds: float, control: Control) -> SettingsCheck:
     """Read how the machines stand to their baselines; all nodes without patterns."""
     selection = _select(context, patterns)
     with closing(context.adapters(Access.READ)) as adapters:
         read = _read(context, adapters, selection.asked, Deadline.after(seconds, control.cancelled))
-    return Check(
+    return SettingsCheck(
         nodes=tuple(
             BaselineCheck(
                 name=one.name,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from clusterctl.cabling.burn.coverage import BurnReport, Coverage, Snapshot, StageReading, Way
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, Scope, plan_burn
 from clusterctl.cabling.burn.routes import DirectedLink, Routes
-from clusterctl.cabling.burn.stages import Stage
+from clusterctl.cabling.burn.stages import BurnStage
 from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.cabling.mass_failure import FEWEST
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
@@ -281,7 +281,7 @@ class FabricBurn:
         self._stage(ready, stage, deadline)
         return self.coverage.unseparated != suspects
 
-    def _stage(self, ready: Ready, stage: Stage, deadline: Deadline) -> None:
+    def _stage(self, ready: Ready, stage: BurnStage, deadline: Deadline) -> None:
         """Send the flows, read the counters meanwhile, and write the result."""
         flows = [self._flow(one.source.name, one.target.name) for one in stage.flows]
         method = next(iter(self.hosts.values())).method
@@ -405,7 +405,7 @@ def _result(flow: AdapterFlow, method: PairMethod, answers: Mapping[str, Answer]
         return FlowResult(flow, None, peer_error(error, f"{flow.source} → {flow.target}").message)
 
 
-def _way_names(routes: Routes, stage: Stage) -> str:
+def _way_names(routes: Routes, stage: BurnStage) -> str:
     """Return the ways of the stage's flows as JSON: the sending port of each link, `GUID:number`."""
     ways = [[routes.links[link].source for link in flow.way] for flow in stage.flows]
     return json.dumps([[f"{port.guid}:{port.number}" for port in way] for way in ways])

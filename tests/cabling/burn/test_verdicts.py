@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cabling.burn.verdicts import FLEET_MIN, BurnVerdict, Load, coverage_from_counters, judge_burn
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.burn.verdicts import FLEET_MIN, BurnVerdict, LinkLoad, coverage_from_counters, judge_burn
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.telemetry import PortCounters, Telemetry
 from clusterctl.fleet.fabric.topology import PortId
@@ -30,14 +30,16 @@ def words(sent: float, received: float, *, start: int = 7) -> tuple[PortCounters
     return first, PortCounters(last, narrow=False)
 
 
-def loads_of(tree: Tree, shares: dict[PortId, tuple[float, float]], lost: tuple[PortId, ...] = ()) -> tuple[Load, ...]:
+def loads_of(
+    tree: Tree, shares: dict[PortId, tuple[float, float]], lost: tuple[PortId, ...] = ()
+) -> tuple[LinkLoad, ...]:
     """Every port at 96 % both ways, but those in `shares`; nothing of those in `lost`."""
     before, after = {}, {}
     for link in tree.fabric().cables():
         for port in (link.a, link.b):
             if port not in lost:
                 before[port], after[port] = words(*shares.get(port, (96, 96)))
-    return coverage_from_counters(tree.fabric(), Window(Telemetry(before), Telemetry(after), SECONDS, LIMITS))
+    return coverage_from_counters(tree.fabric(), HealthWindow(Telemetry(before), Telemetry(after), SECONDS, LIMITS))
 
 
 def verdicts(found: BurnVerdict) -> dict[tuple[PortId, PortId], Verdict]:
@@ -91,11 +93,11 @@ def test_one_way_has_its_own_limit():
 
 def test_a_link_is_compared_with_the_fleet():
     """Within the limit but far below the others: a warning. With fewer than 20 of a kind no host is compared."""
-    loads = [Load(PortId(guid(n), 1), PortId(guid(n), 2), 400, 96.5 + n % 3 / 10) for n in range(FLEET_MIN)]
-    back = [Load(one.target, one.source, 400, one.share) for one in loads]
+    loads = [LinkLoad(PortId(guid(n), 1), PortId(guid(n), 2), 400, 96.5 + n % 3 / 10) for n in range(FLEET_MIN)]
+    back = [LinkLoad(one.target, one.source, 400, one.share) for one in loads]
     odd = (
-        Load(PortId(guid(99), 1), PortId(guid(99), 2), 400, 91.0),
-        Load(PortId(guid(99), 2), PortId(guid(99), 1), 400, 96.5),
+        LinkLoad(PortId(guid(99), 1), PortId(guid(99), 2), 400, 91.0),
+        LinkLoad(PortId(guid(99), 2), PortId(guid(99), 1), 400, 96.5),
     )
     found = judge_burn([*loads, *back, *odd], LIMITS)
     assert verdicts(found) == {(odd[0].source, odd[0].target): Verdict.WARN}
@@ -105,7 +107,7 @@ def test_a_link_is_compared_with_the_fleet():
 
 def test_half_the_fleet_ill_does_not_hide_it():
     """A low median lowers no limit."""
-    loads = [Load(PortId(guid(n), way), PortId(guid(n), 3 - way), 400, 80.0) for n in range(30) for way in (1, 2)]
+    loads = [LinkLoad(PortId(guid(n), way), PortId(guid(n), 3 - way), 400, 80.0) for n in range(30) for way in (1, 2)]
     assert judge_burn(loads, LIMITS).verdict is Verdict.FAIL
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.cabling.actions import MovePlug, PlugIn, Rename, Reseat, Restore, TakeOut
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.explain.verify import CablingVerification
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Guid
@@ -15,7 +15,7 @@ from tests.cabling.world import World, unit_of
 class Technician:
     """Finds ports by the names that the verification gave them, and devices that were not seen by their labels."""
 
-    def __init__(self, world: World, verification: Verification) -> None:
+    def __init__(self, world: World, verification: CablingVerification) -> None:
         self._world = world
         self._steps = [step for explanation in verification.explanations for step in explanation.steps]
         self._ports = {name: port for port, name in verification.names.items()}

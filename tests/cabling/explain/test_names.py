@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.explain.findings import findings_by_node
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.names import PlanNames
@@ -130,6 +130,6 @@ def test_names_that_fold_alike_stay_apart():
 
 def test_each_kind_has_a_code():
     """A host's finding names the kind of the fault, whatever its wording."""
-    assert {Explanation(kind=kind, cause="", action="").code.value for kind in FaultKind} == {
+    assert {CablingExplanation(kind=kind, cause="", action="").code.value for kind in FaultKind} == {
         f"cabling_{kind.value}" for kind in FaultKind
     }

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.cabling.health.groups import Shared, batch_of, ungrouped
-from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.cabling.health.symptoms import HealthKind, Window
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow
 from clusterctl.fleet.fabric.telemetry import HIGHEST, PortCounters, Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
@@ -49,7 +49,7 @@ def judge(
     added: Mapping[PortId, Mapping[str, int]],
     modules: Callable[[PortId], Transceiver | None] = lambda _port: None,
     words: int | None = None,
-) -> Health:
+) -> FabricHealth:
     traffic = {} if words is None else {"PortXmitData": words, "PortRcvData": words}
     zero = dict.fromkeys((*HIGHEST, *traffic), 0)
 
@@ -57,7 +57,7 @@ def judge(
         counters = {port: PortCounters({**zero, **passed, **counts.get(port, {})}, narrow=False) for port in PORTS}
         return Telemetry(counters, transceivers={p: m for p in PORTS if (m := modules(p)) is not None})
 
-    window = Window(telemetry({}, {}), telemetry(added, traffic), 720.0, LIMITS)
+    window = HealthWindow(telemetry({}, {}), telemetry(added, traffic), 720.0, LIMITS)
     return judge_health(FABRIC, window, fabric_labels(FABRIC, PLAN))
 
 
@@ -179,7 +179,7 @@ def test_links_of_a_host_that_was_restarted_are_no_flaps(downs, flaps):
     added = {end: n for link, n in zip(own_links, downs, strict=True) for end in (link.a, link.b)}
     counters = {port: PortCounters({**zero, "LinkDownedCounter": added.get(port, 0)}) for port in PORTS}
     before = Telemetry({port: PortCounters(zero) for port in PORTS})
-    health = judge_health(fabric, Window(before, Telemetry(counters), 720.0, LIMITS), labels)
+    health = judge_health(fabric, HealthWindow(before, Telemetry(counters), 720.0, LIMITS), labels)
     found = [one.kind for one in health.findings]
     assert found.count(HealthKind.FLAPPING) == health.bad == flaps
     if not flaps:

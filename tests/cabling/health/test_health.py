@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from clusterctl.cabling.health.counters import growth, throughput_gbps
 from clusterctl.cabling.health.findings import fabric_labels, port_rates
 from clusterctl.cabling.health.full_counters import still_bad
-from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.cabling.health.symptoms import HealthKind, Window
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow
 from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
@@ -40,13 +40,13 @@ def reading(added: dict[PortId, dict[str, int]] | None = None, **parts) -> Telem
     return Telemetry(**{"counters": counters, **parts})
 
 
-def judge(after: Telemetry, *, seconds: float = 720, before: Telemetry | None = None, **others) -> Health:
+def judge(after: Telemetry, *, seconds: float = 720, before: Telemetry | None = None, **others) -> FabricHealth:
     fabric = others.pop("fabric", FABRIC)
     places = fabric_labels(fabric, others.pop("plan", None))
-    return judge_health(fabric, Window(before or reading(), after, seconds, LIMITS), places, **others)
+    return judge_health(fabric, HealthWindow(before or reading(), after, seconds, LIMITS), places, **others)
 
 
-def kinds(health: Health) -> list[tuple[HealthKind, Verdict]]:
+def kinds(health: FabricHealth) -> list[tuple[HealthKind, Verdict]]:
     return [(finding.kind, finding.verdict) for finding in health.findings]
 
 
@@ -223,7 +223,7 @@ def test_rates_of_every_port():
     first = reading()
     wide = PortCounters({**OLD, "PortXmitData": 9_000_000_000, "PortRcvData": 0, "PortRcvErrors": 27}, narrow=False)
     zero = PortCounters({**OLD, "PortXmitData": 0, "PortRcvData": 0}, narrow=False)
-    window = Window(
+    window = HealthWindow(
         replace(first, counters={**first.counters, HOST: zero}),
         replace(first, counters={**first.counters, HOST: wide}),
         10,
@@ -298,11 +298,11 @@ def test_grouped_by_rack():
 def test_a_full_counter_keeps_a_bad_link_bad():
     """A counter at its maximum proves nothing by itself; of a link that was bad before, it is no all-clear."""
     full = reading({LEAF: {"SymbolErrorCounter": 0xFFFF - 7}})
-    window, places = Window(full, full, 720, LIMITS), fabric_labels(FABRIC)
+    window, places = HealthWindow(full, full, 720, LIMITS), fabric_labels(FABRIC)
     ends = tuple(map(places.plain, (LEAF, HOST)))
     other = tuple(map(places.plain, ENDS[2:4]))
 
-    def again(kind: str, verdict: str, ends: tuple[str, ...]) -> Health:
+    def again(kind: str, verdict: str, ends: tuple[str, ...]) -> FabricHealth:
         before = [BadLinks(kind=kind, verdict=verdict, cause="", action="", ends=ends)]
         further = still_bad(before, window, FABRIC.links, places)
         return judge_health(FABRIC, window, places, under_load=further)

@@ -9,7 +9,7 @@ from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.quantity import Quantity, at_least, at_most
-from clusterctl.fleet.reporting.figures import Figure, Value, figures
+from clusterctl.fleet.reporting.figures import ReportFigure, Value, figures
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.node_case import Moment
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
@@ -63,7 +63,9 @@ def test_a_strip_has_every_value_and_the_limit_on_its_axis() -> None:
     """Bars count all values; bad ones, limit and median lie within the picture, the limit left of what keeps it."""
     values = tuple(Value(f"n{at}", "node", 390.0 + at, bad=False) for at in range(9))
     drawn = strip(
-        Figure("ib_write_bw", "h100", "Gb/s", at_least(380, "Gb/s"), (Value("bad", "mlx5_1", 200.0, bad=True), *values))
+        ReportFigure(
+            "ib_write_bw", "h100", "Gb/s", at_least(380, "Gb/s"), (Value("bad", "mlx5_1", 200.0, bad=True), *values)
+        )
     )
     assert sum(int(bar.description.split()[0]) for bar in drawn.bars) == 10
     assert all(0 <= bar.x < WIDTH and 0 < bar.height <= HEIGHT for bar in drawn.bars)
@@ -74,7 +76,7 @@ def test_a_strip_has_every_value_and_the_limit_on_its_axis() -> None:
 
 def test_one_value_alone_can_be_drawn() -> None:
     """Also where that is zero, and no axis begins below it."""
-    drawn = strip(Figure("gpu_ecc", "", "errors", at_most(0, "errors"), (Value("n1", "gpu 3", 0.0, bad=False),)))
+    drawn = strip(ReportFigure("gpu_ecc", "", "errors", at_most(0, "errors"), (Value("n1", "gpu 3", 0.0, bad=False),)))
     assert (len(drawn.bars), drawn.low) == (1, 0.0)
 
 

@@ -11,7 +11,7 @@ from benchmarks.fleet_report import AT, pair_evidence
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_most
-from clusterctl.fleet.reporting.figures import Figure, Value
+from clusterctl.fleet.reporting.figures import ReportFigure, Value
 from clusterctl.operations.excerpts import LINES, WIDTH, excerpt, fabric_excerpt
 from clusterctl.operations.node_case import _judged_by
 from clusterctl.operations.reports import PairReadings
@@ -139,7 +139,7 @@ def test_only_the_limit_that_failed_is_shown() -> None:
 def test_counts_have_an_axis_of_integers() -> None:
     """A bar for each count; no bar is near 2.381."""
     values = [Value(f"n{at}", "gpu0", float(at % 4), bad=False) for at in range(12)]
-    drawn = strip(Figure("gpu_ecc", "h100", "", None, tuple(values)))
+    drawn = strip(ReportFigure("gpu_ecc", "h100", "", None, tuple(values)))
     assert [bar.description for bar in drawn.bars] == ["3 at 0", "3 at 1", "3 at 2", "3 at 3"]
     assert (drawn.low, drawn.high) == (0, 5)
 

@@ -10,7 +10,7 @@ from clusterctl.cabling.generate.racks import RackLayout
 from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.cabling.pictures.geometry import WIDTH, draw
 from clusterctl.cabling.pictures.marks import MarkKind, marks
-from clusterctl.cabling.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
+from clusterctl.cabling.pictures.matrix import MOST_SINGLE, Pair, PairTrial, matrix
 from clusterctl.cabling.pictures.tiers import State, bands
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
@@ -84,7 +84,7 @@ def test_many_hosts_share_squares():
     hosts = [f"n{number}" for number in range(512)]
     pairs = [Pair(**{"from": a, "to": b, "value": 390}) for a, b in pairwise(hosts)]
     pairs.append(Pair(**{"from": "n5", "to": "n6", "value": 12}))
-    drawn = matrix(Trial(at_least=360, pairs=tuple(pairs)))
+    drawn = matrix(PairTrial(at_least=360, pairs=tuple(pairs)))
     assert len(drawn.names) <= MOST_SINGLE
     (below,) = [cell for cell in drawn.cells if cell.below]
     assert (below.row, below.column, below.slowest) == (0, 0, 12)

@@ -22,7 +22,7 @@ REQUIRED = [Requirement("click>=8.1"), Requirement("pydantic>=2.10"), Requiremen
 NODES = {"10.0.0.1": "n1", "10.0.0.2": "n2", "10.0.0.3": "n3"}
 GOOD = ServiceState(offset_s=0.4)
 GONE = ServiceState(UnreachableError("the BMC does not answer", remedy="check its power"))
-WIDE = controller.Load(nodes=64, forks=25)
+WIDE = controller.ControllerLoad(nodes=64, forks=25)
 
 TABLE = [
     (controller.judge_python((3, 10), REQUIRED, {}), BROKEN, "Python 3.10 is too old"),

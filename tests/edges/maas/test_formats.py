@@ -20,11 +20,11 @@ from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, RootDiskUnclearError, UsageError
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.hardware.sku import RootDisk
-from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, HostPort
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.host.netplan import netplan_file
 from clusterctl.formats.maas import machines as formats
-from clusterctl.formats.maas.machines import MaasEvent, NodeStatus
+from clusterctl.formats.maas.machines import MaasEvent, MachineStatus
 from clusterctl.ports import BmcAddress, InstallState, InstallTarget
 from tests.formats.host_networks import NETWORKS
 
@@ -83,7 +83,7 @@ def test_nonsense_is_not_understood(body):
 
 def test_every_status_has_a_state():
     """A status that is added without a decision fails here."""
-    assert STATES.keys() == set(NodeStatus)
+    assert STATES.keys() == set(MachineStatus)
 
 
 def test_a_failure_has_the_words_of_the_newest_error_not_of_the_last_event():
@@ -278,7 +278,7 @@ def test_the_former_content_of_the_drives_is_unknown():
 )
 def test_an_installed_host_answers_where_the_site_puts_it(static, address, answers):
     """The site's netplan file takes the place of MAAS's; without one, the addresses are MAAS's."""
-    ports = (Port("aa:bb:cc:00:00:01", addressing=Addressing(addresses=static)),) if static else ()
+    ports = (HostPort("aa:bb:cc:00:00:01", addressing=Addressing(addresses=static)),) if static else ()
     target = replace(TARGET, network=HostNetwork(ports=ports), address=address)
     assert answering(formats.machine(machine_body()), target) == answers
 

@@ -13,12 +13,12 @@ from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.incidents.incident import Phase
-from clusterctl.fleet.incidents.message import Message
+from clusterctl.fleet.incidents.message import IncidentMessage
 from tests.edges.notify.receivers import Mailbox, Receiver, http_receiver, mail_server
 from tests.edges.site.ready import write_ready_site
 
 TOKEN = "tok3n-of-the-channel-9f8e7d"
-TEXT = Message(
+TEXT = IncidentMessage(
     incident="inc-0123456789",
     title="[lab] incident: n2: 2 uncorrectable errors",
     body="warning: nodes\n- n2 (A01 unit 12): <script> # _x_ *y* 5 < 6\nincident inc-0123456789, message 1",

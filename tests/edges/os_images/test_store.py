@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.os_images.ensure import LOADERS, place_loaders
 from clusterctl.edges.os_images.store import BootFolder, DeployerManifest, ImageManifest, OsImage
-from clusterctl.edges.pxe.accounts import Account, require_readable
+from clusterctl.edges.pxe.accounts import InstallAccount, require_readable
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 
 BUILT = datetime(2026, 11, 22, 10, tzinfo=UTC)
@@ -57,7 +57,7 @@ def test_a_build_under_a_closed_umask_is_open_to_the_http_service(tmp_path: Path
         place_loaders(store.tftp, packaged)
     finally:
         os.umask(before)
-    require_readable(store.path, Account("clusterctl-pxe", 990, 990))
+    require_readable(store.path, InstallAccount("clusterctl-pxe", 990, 990))
 
 
 def test_a_name_stands_for_the_newest_and_the_old_one_stays(tmp_path: Path) -> None:

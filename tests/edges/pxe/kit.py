@@ -18,7 +18,7 @@ import requests
 
 from clusterctl.edges.pxe import web
 from clusterctl.edges.pxe.addresses import listen
-from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
+from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt, InstallPayload
 from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import Setup
@@ -46,7 +46,7 @@ class TickingClock:
         return NOON + timedelta(seconds=next(self._seconds))
 
 
-def armed(node: str = "node001", **changes: object) -> Attempt:
+def armed(node: str = "node001", **changes: object) -> InstallAttempt:
     message: dict[str, object] = {
         "node": node,
         "state": AttemptState.ARMED,
@@ -57,11 +57,11 @@ def armed(node: str = "node001", **changes: object) -> Attempt:
         "token": new_token(),
         "method": "image",
         "boot": BootFiles("deployer/d1/vmlinuz", "deployer/d1/initrd", "clusterctl.token=T BOOTIF={bootif} quiet"),
-        "payload": Payload("images/debian-12/d1/rootfs.tar.zst", "ab" * 32, 12),
+        "payload": InstallPayload("images/debian-12/d1/rootfs.tar.zst", "ab" * 32, 12),
         "documents": ("overlay.tar",),
         "at": NOON,
     }
-    return Attempt(**(message | changes))  # type: ignore[arg-type]
+    return InstallAttempt(**(message | changes))  # type: ignore[arg-type]
 
 
 def report(serial: str = SERIAL, disks: tuple[str, ...] = (ROOT_DISK, "DATA1")) -> str:
@@ -78,7 +78,7 @@ class ServedAttempts:
     """The service as a machine sees it."""
 
     attempts: AttemptStore
-    attempt: Attempt
+    attempt: InstallAttempt
     base: str
     boot_folder: Path
 
@@ -96,7 +96,7 @@ class ServedAttempts:
         return requests.post(url, data=body.encode() if isinstance(body, str) else body, timeout=600)
 
     @property
-    def now(self) -> Attempt:
+    def now(self) -> InstallAttempt:
         found = self.attempts.find(self.attempt.node)
         assert found is not None
         return found

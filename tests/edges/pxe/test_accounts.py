@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, SHARED, Account, account, judge, require_readable
+from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, SHARED, InstallAccount, account, judge, require_readable
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
-HTTP, DHCP, UNPRIVILEGED = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991, 991), Account(SHARED, 65534, 65534)
+HTTP, DHCP, UNPRIVILEGED = (
+    InstallAccount(HTTP_USER, 990, 990),
+    InstallAccount(DHCP_USER, 991, 991),
+    InstallAccount(SHARED, 65534, 65534),
+)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +30,7 @@ HTTP, DHCP, UNPRIVILEGED = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991,
     ],
 )
 def test_each_case_has_its_diagnosis(
-    http: Account | None, dhcp: Account | None, health: Health, found: str, remedy: str
+    http: InstallAccount | None, dhcp: InstallAccount | None, health: Health, found: str, remedy: str
 ) -> None:
     judged = judge(http, dhcp, "ops")
     assert judged.health is health
@@ -38,7 +42,7 @@ def test_a_missing_account_is_replaced_by_the_shared_one(monkeypatch: pytest.Mon
     """As root; another user can give none. An account of user or group 0 is none."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     shared = pwd.getpwnam(SHARED)
-    assert account("no-such-user") == Account(SHARED, shared.pw_uid, shared.pw_gid)
+    assert account("no-such-user") == InstallAccount(SHARED, shared.pw_uid, shared.pw_gid)
     assert account("root") == account("no-such-user")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert account(SHARED) is None
@@ -60,5 +64,5 @@ def test_what_the_account_may_not_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "images").chmod(0o750)
     with pytest.raises(EnvironmentBrokenError, match="images: user clusterctl-pxe"):
         require_readable(tmp_path, HTTP)
-    require_readable(tmp_path, Account(HTTP_USER, 990, (tmp_path / "images").stat().st_gid))
+    require_readable(tmp_path, InstallAccount(HTTP_USER, 990, (tmp_path / "images").stat().st_gid))
     require_readable(tmp_path, None)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.edges.pxe.channel import LENGTH, MAX_BYTES, NOT_NOW, OK, POST_BYTES, Call, Reply, Setup
+from clusterctl.edges.pxe.channel import LENGTH, MAX_BYTES, NOT_NOW, OK, POST_BYTES, Call, ChannelReply, Setup
 from clusterctl.edges.pxe.exchange import ENDED, Exchange, LostError
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
@@ -28,11 +28,11 @@ def exchanged(sent: bytes, answer: object = OK) -> tuple[str, list[Call], list[d
     """Why the exchange ended when the service had sent this, the calls that the run answered, and what it sent."""
     calls: list[Call] = []
 
-    def answered(call: Call) -> Reply:
+    def answered(call: Call) -> ChannelReply:
         calls.append(call)
         if isinstance(answer, Exception):
             raise answer
-        assert isinstance(answer, Reply)
+        assert isinstance(answer, ChannelReply)
         return answer
 
     ours, theirs = socket.socketpair()
@@ -84,7 +84,7 @@ def test_any_value_of_a_field_is_a_valid_call_or_the_end(field: str, value: obje
 
 
 def test_a_call_is_answered_by_its_number() -> None:
-    reason, calls, (setup, ping, reply) = exchanged(framed(json.dumps(FIELDS).encode()), Reply(200, b"x"))
+    reason, calls, (setup, ping, reply) = exchanged(framed(json.dumps(FIELDS).encode()), ChannelReply(200, b"x"))
     assert (reason, calls) == (ENDED, [Call("boot")])
     assert setup["base"] == SETUP.base
     assert ping == {"ping": True}
@@ -112,5 +112,5 @@ def test_the_largest_post_fits() -> None:
 
 
 def test_a_reply_that_is_too_long_is_not_now() -> None:
-    _, _, (_, _, reply) = exchanged(framed(json.dumps(FIELDS).encode()), Reply(200, bytes(MAX_BYTES)))
+    _, _, (_, _, reply) = exchanged(framed(json.dumps(FIELDS).encode()), ChannelReply(200, bytes(MAX_BYTES)))
     assert reply["status"] == NOT_NOW.status

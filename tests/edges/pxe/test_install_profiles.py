@@ -13,7 +13,7 @@ from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory,
 from clusterctl.edges.pxe.overlay import OverlayHost, overlay
 from clusterctl.edges.pxe.settings import Method, PxeSettings
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, HostPort
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import OTHER_MAC, TARGET, FakeStore, HandClock
 
@@ -75,7 +75,7 @@ def test_the_same_words_are_the_same_tar() -> None:
 
 def test_the_sites_network_is_laid_over_the_image(tmp_path: Path) -> None:
     """Then it is the same whichever card booted, and nothing asks by DHCP."""
-    port = Port(MAC, "eth0", Addressing(("192.0.2.17/24",), gateway="192.0.2.254"))
+    port = HostPort(MAC, "eth0", Addressing(("192.0.2.17/24",), gateway="192.0.2.254"))
     target = replace(TARGET, network=HostNetwork(ports=(port,), nameservers=("192.0.2.54",)))
     documents = ImageProfile(settings(tmp_path, Method.IMAGE), FakeStore()).documents(target, "t")
     assert documents.keys() == {"overlay.tar"}

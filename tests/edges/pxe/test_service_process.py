@@ -17,7 +17,7 @@ import requests
 
 from clusterctl.edges.pxe import service_process
 from clusterctl.edges.pxe.addresses import listen
-from clusterctl.edges.pxe.attempt import Attempt
+from clusterctl.edges.pxe.attempt import InstallAttempt
 from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import POST_BYTES, Setup
@@ -36,7 +36,7 @@ BASE = "http://192.0.2.1:8080"
 class Running:
     service: ServiceProcess
     attempts: AttemptStore
-    attempt: Attempt
+    attempt: InstallAttempt
     url: str
 
     def get(self, path: str) -> requests.Response:
@@ -154,7 +154,7 @@ def test_killed_it_is_started_again(tmp_path: Path) -> None:
             assert "killed by signal 9" in found.until_lost(times)
             assert found.get("/boot.ipxe").status_code == 200
             assert found.service.pid != killed
-        found.service.check()
+            eventually(lambda: _serves(found.service), "it serves, but is held for lost")
         assert found.attempts.find("node001") == before
         the_whole_service(found)
 

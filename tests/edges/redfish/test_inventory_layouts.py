@@ -7,7 +7,7 @@ import pytest
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Firmware, Inventory, Rollup, Temperature
-from clusterctl.formats.redfish.inventory import Reading, read_inventory
+from clusterctl.formats.redfish.inventory import InventoryReading, read_inventory
 from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.system import read_post
 from tests.edges.redfish.trees import Manner, Tree, ask, asked, dgx, recorded, small
@@ -20,7 +20,7 @@ def tree_of(vendor: str) -> Tree:
     return dgx() if vendor == "dgx" else recorded(vendor)
 
 
-def reading(tree: Tree, manner: Manner = Manner.PLAIN) -> Reading:
+def reading(tree: Tree, manner: Manner = Manner.PLAIN) -> InventoryReading:
     return ask(read_inventory, tree, manner)
 
 

@@ -17,7 +17,7 @@ from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Inventory
 from clusterctl.formats.redfish.evidence import render
-from clusterctl.formats.redfish.inventory import Reading, read_inventory
+from clusterctl.formats.redfish.inventory import InventoryReading, read_inventory
 from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.system import read_post
@@ -67,7 +67,7 @@ def outcome(
         return error
 
 
-def acceptable(before: Inventory, found: Reading | ClusterctlError) -> None:
+def acceptable(before: Inventory, found: InventoryReading | ClusterctlError) -> None:
     """An error that names a resource, or an inventory that has lost nothing silently."""
     if isinstance(found, ClusterctlError):
         assert found.where.startswith("/redfish/v1")
@@ -75,7 +75,7 @@ def acceptable(before: Inventory, found: Reading | ClusterctlError) -> None:
         never_less(before, found)
 
 
-def never_less(before: Inventory, found: Reading) -> None:
+def never_less(before: Inventory, found: InventoryReading) -> None:
     """Every list is None or at least as long as it was, or there is a reason; the machine's identity has not changed.
 
     Model and manufacturer come from the chassis where the System no longer has them.

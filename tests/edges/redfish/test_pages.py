@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.redfish.tree import ROOT, Tree
+from clusterctl.formats.redfish.tree import ROOT, RedfishTree
 
 PAGE, NEXT = f"{ROOT}/Chassis", f"{ROOT}/Chassis?$skip=2"
 
 
-def tree(first: list[str], second: list[str], count: int) -> Tree:
+def tree(first: list[str], second: list[str], count: int) -> RedfishTree:
     """The chassis of a BMC that lists them on two pages."""
     members = {page: [{"@odata.id": f"{PAGE}/{name}"} for name in names] for page, names in ((1, first), (2, second))}
     answers = {
@@ -19,10 +19,10 @@ def tree(first: list[str], second: list[str], count: int) -> Tree:
         NEXT: {"Members": members[2], "Members@odata.count": count},
         **{f"{PAGE}/{name}": {"Id": name, "Name": name} for name in (*first, *second)},
     }
-    return Tree(answers)
+    return RedfishTree(answers)
 
 
-def listed(pages: Tree) -> list[str]:
+def listed(pages: RedfishTree) -> list[str]:
     return [item.id for item in pages.members(pages.root, "Chassis")]
 
 

@@ -16,7 +16,7 @@ from clusterctl.edges.redfish.connection import Reply, messages_of
 from clusterctl.edges.redfish.quirks import STANDARD, VENDORS, Quirks, quirks_of_root
 from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.edges.redfish.write import Change, Reading, RefusedError, Writer, if_match_values
+from clusterctl.edges.redfish.write import RedfishChange, RefusedError, Writer, WriteReading, if_match_values
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.tree import Unreadable
@@ -54,13 +54,13 @@ class Answering:
             self.logins += 1
         return cast("Reply", answer)
 
-    def read(self, _deadline: Deadline) -> Reading:
-        return Reading(SERIAL, self.done, "as it is", 'W/"1"')
+    def read(self, _deadline: Deadline) -> WriteReading:
+        return WriteReading(SERIAL, self.done, "as it is", 'W/"1"')
 
 
-def made(session: Answering, method: Any = "PATCH", again: bool = True) -> Reading | ClusterctlError:
+def made(session: Answering, method: Any = "PATCH", again: bool = True) -> WriteReading | ClusterctlError:
     """What came of a change; an error of ours is an outcome too, any other is not caught."""
-    change = Change(
+    change = RedfishChange(
         "a change", method, "/redfish/v1/Systems/1", ({"a": 1}, {"b": 2}), session.read, 0.0005, again=again
     )
     try:
@@ -110,7 +110,7 @@ def test_what_is_done_is_never_called_undone(answers: list[tuple[Any, bool]]) ->
     """Once the change is there, no answer makes an error of it, and nothing more is sent."""
     session = Answering([(answer, True) for answer, _ in answers] or [(LOST, True)])
     outcome = made(session)
-    assert isinstance(outcome, Reading)
+    assert isinstance(outcome, WriteReading)
     assert len(session.sent) == 1
 
 
@@ -125,7 +125,7 @@ def test_a_toggle_is_never_pressed_twice() -> None:
 def test_another_machine() -> None:
     """A look that finds another serial stops everything."""
     session = Answering([])
-    change = Change("a change", "POST", "/redfish/v1/Systems/1", ({"a": 1},), session.read)
+    change = RedfishChange("a change", "POST", "/redfish/v1/Systems/1", ({"a": 1},), session.read)
     with pytest.raises(EdgeError, match="belongs to machine"):
         Writer(cast("RedfishSession", session), NO_TIME, Serial("EX1")).make(change, Deadline.after(60))
     assert session.sent == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
-from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, HostBond, HostIpoib, HostNetwork, HostPort, HostVlan
 from clusterctl.fleet.node import Guid, Hca, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from tests.edges.site.ready import write_ready_site
@@ -62,14 +62,14 @@ def test_a_host_is_given_the_network_of_the_site_file(tmp_path: Path) -> None:
     found = networks(tmp_path)
     assert found.network(NodeState(NodeId("1"), "node017", inventory=INVENTORY)) == HostNetwork(
         ports=(
-            Port("5c:ed:8c:00:00:01", "mgmt0", Addressing(("10.20.0.17/16",), gateway="10.20.255.254")),
-            Port("5c:ed:8c:00:00:02", "data0"),
-            Port("5c:ed:8c:00:00:03", "data1"),
+            HostPort("5c:ed:8c:00:00:01", "mgmt0", Addressing(("10.20.0.17/16",), gateway="10.20.255.254")),
+            HostPort("5c:ed:8c:00:00:02", "data0"),
+            HostPort("5c:ed:8c:00:00:03", "data1"),
         ),
-        bonds=(Bond("bond0", ("5c:ed:8c:00:00:02", "5c:ed:8c:00:00:03"), "active-backup", Addressing(mtu=9000)),),
-        vlans=(Vlan("storage", "bond0", 120, Addressing(("10.30.1.17/16",), mtu=9000)),),
+        bonds=(HostBond("bond0", ("5c:ed:8c:00:00:02", "5c:ed:8c:00:00:03"), "active-backup", Addressing(mtu=9000)),),
+        vlans=(HostVlan("storage", "bond0", 120, Addressing(("10.30.1.17/16",), mtu=9000)),),
         ipoib=tuple(
-            Ipoib(f"rail{n}", True, Addressing((f"10.10{n}.0.17/16",), mtu=65520), f"a088c2030000010{n}")
+            HostIpoib(f"rail{n}", True, Addressing((f"10.10{n}.0.17/16",), mtu=65520), f"a088c2030000010{n}")
             for n in range(2)
         ),
         nameservers=("10.20.0.2",),
@@ -85,7 +85,7 @@ def test_a_host_is_given_the_network_of_the_site_file(tmp_path: Path) -> None:
 def test_the_first_rule_that_fits_holds(tmp_path: Path) -> None:
     """A login node has its own, before the rule for all."""
     found = networks(tmp_path).network(NodeState(NodeId("3"), "login1", inventory=INVENTORY))
-    assert found.ports == (Port("5c:ed:8c:00:00:01", "mgmt0", Addressing(dhcp=True)),)
+    assert found.ports == (HostPort("5c:ed:8c:00:00:01", "mgmt0", Addressing(dhcp=True)),)
     assert found.ipoib == ()
 
 
@@ -107,8 +107,8 @@ network:
     found = networks(tmp_path, network)
     node = found.network(NodeState(NodeId("1"), "node017"))
     assert node.ipoib == (
-        Ipoib("ib1", addressing=Addressing(("10.101.0.17/16",))),
-        Ipoib("ib2", addressing=Addressing(("10.102.0.17/16",))),
+        HostIpoib("ib1", addressing=Addressing(("10.101.0.17/16",))),
+        HostIpoib("ib2", addressing=Addressing(("10.102.0.17/16",))),
     )
 
 

@@ -17,7 +17,7 @@ from clusterctl.fleet.blame import Failure, Layer
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.job_policy import JobPolicy
-from clusterctl.jobs.supervision import Outcome, SupervisedRun
+from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import new_run_id
@@ -111,7 +111,7 @@ def test_a_lost_gpu_costs_one_restart(slurm: SlurmCluster, site: JobSite) -> Non
     """The run completes on the other nodes; the suspect is drained; the manifests show what differs."""
     ordered = job_run.run(site.context, request(site, LOSES_ITS_GPU), Control())
     found = followed(site, ordered.id)
-    assert found.outcome is Outcome.COMPLETED, found.reason
+    assert found.outcome is JobOutcome.COMPLETED, found.reason
     first, second = found.attempts
     assert (first.nodes, second.nodes, second.avoided) == (("c1", "c2"), ("c1", "c3"), ("c2",))
     assert first.ended is not None
@@ -164,7 +164,7 @@ def test_a_killed_process_submits_once(slurm: SlurmCluster, site: JobSite, kille
     (event,) = site.context.journal.latest(Stream.JOB, Kind.JOB_RUN_ORDERED)
     assert named(site.context, event.subject).jobs == ()
     found = followed(site, event.subject)
-    assert found.outcome is Outcome.COMPLETED, found.reason
+    assert found.outcome is JobOutcome.COMPLETED, found.reason
     assert len(found.attempts) == 1
     argv = ["squeue", "--states=all", "-h", "-o", "%k"]
     shown = subprocess.run(argv, env=slurm.environment, check=True, capture_output=True, text=True, timeout=60).stdout
@@ -175,7 +175,7 @@ def test_an_error_of_the_program_asks(slurm: SlurmCluster, site: JobSite) -> Non
     """No restart, no drain: the next attempt would fail in the same way."""
     ordered = job_run.run(site.context, request(site, RAISES), Control())
     found = followed(site, ordered.id)
-    assert found.outcome is Outcome.ASKS
+    assert found.outcome is JobOutcome.ASKS
     assert "ValueError" in found.reason
     assert len(found.attempts) == 1
     assert set(slurm.states().values()) == {"idle"}
@@ -185,7 +185,7 @@ def test_a_hang_is_cancelled_and_asked_about(slurm: SlurmCluster, site: JobSite)
     """No step for the policy's time: stacks are taken while the ranks run, then the job ends."""
     ordered = job_run.run(site.context, request(site, HANGS, replace(QUICK, retries=0, hang_s=3)), Control())
     found = followed(site, ordered.id)
-    assert found.outcome is Outcome.ASKS
+    assert found.outcome is JobOutcome.ASKS
     (attempt,) = found.attempts
     assert attempt.ended is not None
     assert (attempt.ended.failure, attempt.ended.state) == (Failure.HANG, "CANCELLED")
@@ -206,7 +206,7 @@ def test_a_lost_node_is_left_out(slurm: SlurmCluster, site: JobSite) -> None:
     eventually(lambda: SlurmJobs().job(ordered.jobs[0], Deadline.after(60)).state == "RUNNING")
     slurm.update("c2", "State=DOWN", "Reason=died")
     found = followed(site, ordered.id)
-    assert found.outcome is Outcome.COMPLETED, found.reason
+    assert found.outcome is JobOutcome.COMPLETED, found.reason
     first, second = found.attempts
     assert first.ended is not None
     assert (first.ended.state, first.ended.layer, first.ended.hosts) == ("NODE_FAIL", Layer.HARDWARE, ("c2",))
@@ -236,7 +236,7 @@ def test_a_stop_ends_the_run(slurm: SlurmCluster, site: JobSite, capsys: pytest.
     eventually(lambda: SlurmJobs().job(job, Deadline.after(60)).state == "RUNNING")
     context = replace(site.context, run=new_run_id())
     found = job_watch.stop(context, StopRequest(run=job, reason="enough"), Control())
-    assert (found.outcome, found.reason) == (Outcome.STOPPED, "enough")
+    assert (found.outcome, found.reason) == (JobOutcome.STOPPED, "enough")
     assert SlurmJobs().job(job, Deadline.after(60)).state == "CANCELLED"
     (row,) = printed(site, capsys, "job", "list", "--all")["runs"]
     assert (row["name"], row["state"], row["attempts"][0]["job"]) == (started["name"], "stopped", job)

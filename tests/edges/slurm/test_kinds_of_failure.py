@@ -18,7 +18,7 @@ import pytest
 from clusterctl.edges.scheduler import SlurmJobs
 from clusterctl.fleet.blame import Failure, Layer
 from clusterctl.fleet.job_policy import JobPolicy
-from clusterctl.jobs.supervision import Outcome
+from clusterctl.jobs.supervision import JobOutcome
 from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.context import new_run_id
 from clusterctl.operations.job_manifest import ManifestInputs
@@ -184,6 +184,6 @@ def test_a_kind_of_failure(eight: SlurmCluster, site: JobSite, kind: Kind) -> No
     assert (first.failure, first.layer) == (kind.failure, kind.layer)
     if kind.host:
         assert first.hosts == (attempt.nodes[1],)
-    assert (found.outcome is Outcome.COMPLETED) is kind.goes_on, found.reason
+    assert (found.outcome is JobOutcome.COMPLETED) is kind.goes_on, found.reason
     assert first.last is not None
     assert first.last - (first.saved or 0) <= EVERY

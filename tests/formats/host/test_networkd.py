@@ -14,7 +14,7 @@ import pytest
 
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.network.findings import judge_network
-from clusterctl.fleet.network.host_network import Addressing, HostNetwork, ObservedNetwork, Port
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, HostPort, ObservedNetwork
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from clusterctl.formats.host.networkd import FOLDER, files
 from lab.tests.lab_kit import needs_lab
@@ -24,8 +24,8 @@ NETWORKD = Path("/lib/systemd/systemd-networkd")
 SCRIPT = Path(__file__).parent / "data" / "networkd_in_namespace.sh"
 PLAIN = HostNetwork(
     ports=(
-        Port(BOOT, "", Addressing(("10.20.0.17/16", "fd20::17/64"), gateway="10.20.255.254", mtu=1400)),
-        Port(FIRST, "", Addressing(("10.30.0.17/24",))),
+        HostPort(BOOT, "", Addressing(("10.20.0.17/16", "fd20::17/64"), gateway="10.20.255.254", mtu=1400)),
+        HostPort(FIRST, "", Addressing(("10.30.0.17/24",))),
     )
 )
 MACS = (BOOT, FIRST, SECOND)

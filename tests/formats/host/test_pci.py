@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.host.pci import Port, parse_pci_tree
+from clusterctl.formats.host.pci import PciPort, parse_pci_tree
 from tests.formats.samples import sample
 
 
@@ -20,7 +20,7 @@ def test_a_recorded_server() -> None:
         assert len(parts) == 8
         for part in parts:
             above = tree.above(part)
-            assert [bridge.port for bridge in above] == [Port.DOWNSTREAM, Port.UPSTREAM, Port.ROOT]
+            assert [bridge.port for bridge in above] == [PciPort.DOWNSTREAM, PciPort.UPSTREAM, PciPort.ROOT]
             assert {str(bridge.current) for bridge in above} == {"x16 at 32 GT/s"}
             assert [bridge.redirects for bridge in above] == [(), None, ()]
             assert part.iommu_group is None

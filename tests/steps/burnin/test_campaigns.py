@@ -14,8 +14,8 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
 from clusterctl.steps.burnin.campaigns import FRESH, CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
-from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
-from clusterctl_burnin.hunting.model import Round, host
+from clusterctl_burnin.campaign import Campaign, CampaignPlan, GroupTrials
+from clusterctl_burnin.hunting.model import HuntRound, host
 from clusterctl_burnin.loads.model import TrialOutcome
 from tests.burnin.campaign_kit import PAIRS, PLAN, names, trial
 from tests.steps.discover.test_discover import SKU
@@ -121,9 +121,9 @@ def test_a_campaign_of_this_process_is_left_to_the_batch_that_leads_it(book: Sql
     assert campaign.rounds == 0
 
 
-OTHER_LIMITS = Plan(PLAN.suite, replace(PLAN.limits, digest="other"), PLAN.user)
-LONGER = Plan(replace(PLAN.suite, pair_seconds=1800), PLAN.limits, PLAN.user)
-OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
+OTHER_LIMITS = CampaignPlan(PLAN.suite, replace(PLAN.limits, digest="other"), PLAN.user)
+LONGER = CampaignPlan(replace(PLAN.suite, pair_seconds=1800), PLAN.limits, PLAN.user)
+OTHER_SUITE = CampaignPlan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
     ids=["other limits", "other suite", "longer", "a day ago", "moved since", "other nodes"],
 )
 def test_old_results_are_measured_again(
-    book: SqlJournal, plan: Plan, nodes: list[NodeUnderTest], later: timedelta
+    book: SqlJournal, plan: CampaignPlan, nodes: list[NodeUnderTest], later: timedelta
 ) -> None:
     play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)
     campaign, _ = book_of(book, later).open(plan, PAIRS, nodes)
@@ -160,7 +160,7 @@ def test_a_node_that_was_silent_and_is_back_is_asked_again(book: SqlJournal) -> 
     """A group that failed when it fell silent accuses no node; it is no more out of the campaign."""
     campaign, log = book_of(book).open(PLAN, PAIRS, under_test(6))
     asked = campaign.next()
-    assert isinstance(asked, Round)
+    assert isinstance(asked, HuntRound)
     log.asked(asked)
     for group in asked.groups:
         log.add(

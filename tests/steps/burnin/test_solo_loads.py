@@ -18,7 +18,7 @@ from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings
 from clusterctl_burnin.recordings.export import export
 from clusterctl_burnin.recordings.recording import Recording, parse_recording
-from clusterctl_burnin.recordings.rejudge import Kind, Rejudging, verdicts
+from clusterctl_burnin.recordings.rejudge import RecordedMachineKind, Rejudging, verdicts
 from clusterctl_burnin.recordings.session import session_in
 from tests.lab_data import lab_limits
 from tests.steps.burnin.test_burnin import SKU, SUITE, Hosts, burnin_step, nodes, worst
@@ -143,7 +143,7 @@ def test_what_was_recorded_is_judged_again() -> None:
     recording = recorded(outcome)
     assert set(recording.readings.probes) == {"ibstat", "burn"}
     judging = Rejudging(LOADED.checks, LOADED.solo)
-    ((node,), _) = verdicts([judging.judged(recording, Kind(SKU, lab_limits()))])
+    ((node,), _) = verdicts([judging.judged(recording, RecordedMachineKind(SKU, lab_limits()))])
     assert {finding.check: finding.verdict for finding in node.findings} == {
         "adapter": Verdict.PASS,
         "burn": Verdict.FAIL,

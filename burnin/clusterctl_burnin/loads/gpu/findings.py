@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
+from clusterctl.formats.nvidia.gpu_load import GpuLoad, GpuLoadEnd, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
-from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, Bad, slow
+from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, GpuFault, slow
 from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, faulty_reasons, throttled_by_server
 from clusterctl_burnin.probe import UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, missing
@@ -45,7 +45,7 @@ class _Bench:
         )
         return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
 
-    def _bad(self, gpu: LoadedGpu, bad: Bad) -> Finding:
+    def _bad(self, gpu: LoadedGpu, bad: GpuFault) -> Finding:
         return Finding(
             check=NAME,
             verdict=Verdict.FAIL,
@@ -70,10 +70,10 @@ class _Bench:
         if gpu.mismatches:
             cause = "the GPU computes wrong results: it repeated a product with another result"
             wrong = Quantity(gpu.mismatches, f"of {gpu.repeats} products")
-            return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, wrong, exactly(0, "products"), remedy))
+            return self._bad(gpu, GpuFault(Code.WRONG_RESULT, cause, wrong, exactly(0, "products"), remedy))
         if gpu.index in self.odd.odd:
             cause = "the GPU computes wrong results: its product differs from the node's other GPUs"
-            return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, gpu.digest[:12], "the others' digest", remedy))
+            return self._bad(gpu, GpuFault(Code.WRONG_RESULT, cause, gpu.digest[:12], "the others' digest", remedy))
         return None
 
     def _shared(self, gpu: LoadedGpu) -> Finding | None:
@@ -82,17 +82,17 @@ class _Bench:
         return self._unmeasured(gpu, f"other processes used the GPU under load: {', '.join(gpu.others)}", _FREE)
 
     def _ended(self, gpu: LoadedGpu) -> Finding | None:
-        if gpu.ended is Ended.OK:
+        if gpu.ended is GpuLoadEnd.OK:
             return None
-        others = any(other.ended is Ended.OK for other in self.load.gpus)
-        hung, words = gpu.ended is Ended.HUNG, _how_it_ended(gpu)
+        others = any(other.ended is GpuLoadEnd.OK for other in self.load.gpus)
+        hung, words = gpu.ended is GpuLoadEnd.HUNG, _how_it_ended(gpu)
         if gpu.exit_code == -_SIGKILL:
             return self._unmeasured(gpu, f"gpu-load: its process was killed from outside in {gpu.phase}", _KILLED)
         if gpu.began and others and not gpu.out_of_memory:
             cause = f"the GPU {'hung' if hung else 'failed'} under load: {words}"
             code = Code.GPU_HUNG if hung else Code.GPU_LOAD_FAILED
             remedy = f"look for its Xid in the kernel log; {_DIAGNOSE}"
-            return self._bad(gpu, Bad(code, cause, gpu.phase, "done", remedy))
+            return self._bad(gpu, GpuFault(code, cause, gpu.phase, "done", remedy))
         remedy = NO_TORCH if gpu.phase == "import" else "find what else uses the GPUs, and run the burn-in again"
         return inconclusive(NAME, UnmeasuredError(f"gpu-load: {words}", remedy=remedy), gpu.subject, gpu.serial)
 
@@ -100,7 +100,7 @@ class _Bench:
         for reason in faulty_reasons(gpu.reasons):
             measured = f"{reason.mask:#x} in {reason.seen} of {gpu.samples} looks"
             cause = f"{reason.cause}{_at(gpu)}"
-            return self._bad(gpu, Bad(Code.GPU_THROTTLED, cause, measured, "never under load", reason.remedy))
+            return self._bad(gpu, GpuFault(Code.GPU_THROTTLED, cause, measured, "never under load", reason.remedy))
         return None
 
     def _hot(self, gpu: LoadedGpu) -> Finding | None:
@@ -108,7 +108,7 @@ class _Bench:
         if value is None or value <= limit.value:
             return None
         cause = "the GPU's memory is too hot under load"
-        return self._bad(gpu, Bad(Code.GPU_TOO_HOT, cause, limit.quantity(value), limit.at_most, _HOT))
+        return self._bad(gpu, GpuFault(Code.GPU_TOO_HOT, cause, limit.quantity(value), limit.at_most, _HOT))
 
     def _slow(self, gpu: LoadedGpu) -> Finding | None:
         found = tuple(slow(gpu, self.load.gpus, self.expected.limits))
@@ -157,7 +157,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
 
 
 def _how_it_ended(gpu: LoadedGpu) -> str:
-    if gpu.ended is Ended.HUNG:
+    if gpu.ended is GpuLoadEnd.HUNG:
         return f"it got no further than {gpu.phase}"
     return gpu.error or f"its process ended without a message in {gpu.phase}, exit code {gpu.exit_code}"
 

@@ -52,7 +52,7 @@ LIMITS = (*(measure.limit for measure in MEASURES), GPU_BELOW_BEST_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class GpuFault:
     """What is wrong with one GPU under load."""
 
     code: Code
@@ -62,7 +62,7 @@ class Bad:
     remedy: str
 
 
-def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[Bad]:
+def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[GpuFault]:
     """Yield slow figures in order of `MEASURES`; below the floor outranks below the best."""
     for measure in MEASURES:
         value = gpu.figures.get(measure.figure)
@@ -79,4 +79,4 @@ def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[
             least = at_least(least_of, floor.unit)
         else:
             continue
-        yield Bad(Code.GPU_SLOW, cause, floor.quantity(value), least, measure.remedy)
+        yield GpuFault(Code.GPU_SLOW, cause, floor.quantity(value), least, measure.remedy)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.cabling.explain.verify import CablingVerification, verify
 from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.fabric.topology import Fabric
@@ -98,7 +98,7 @@ async def text_of(state_dir: Path) -> str:
     return observed.value
 
 
-async def verified(state_dir: Path, plan: WiringPlan, world: World) -> Verification:
+async def verified(state_dir: Path, plan: WiringPlan, world: World) -> CablingVerification:
     hosts = {Guid(h.guid): PortName(m.name, h.name) for m in world.machines.values() for h in m.hcas}
     return verify(plan, parse_ibnetdiscover(await text_of(state_dir)), hosts, host_gbps=400.0)
 
@@ -116,7 +116,7 @@ async def lab(world: World, state_dir: Path) -> AsyncIterator[LabFabric]:
 def test_healthy_lab_is_as_planned(tmp_path):
     """8 hosts × 8 rails: every cable at 400 Gb/s where the machines have it, by the real tools, routed as a fat tree."""
 
-    async def scenario() -> Verification:
+    async def scenario() -> CablingVerification:
         world = world_of(8)
         async with lab(world, tmp_path):
             return await verified(tmp_path, plan_of(world), world)
@@ -166,7 +166,7 @@ def test_cables_follow_the_world(tmp_path):
 def test_swap_between_two_machines(tmp_path):
     """Two machines whose cables are exchanged one after the other end up exchanged, not lost."""
 
-    async def scenario() -> Verification:
+    async def scenario() -> CablingVerification:
         world = world_of(2)
         plan = plan_of(world)
         async with lab(world, tmp_path):
@@ -256,7 +256,7 @@ def test_two_labs_side_by_side(tmp_path):
 def test_a_hundred_hosts(tmp_path):
     """100 hosts × 8 rails come up and are as planned: 800 host links and the trunks of 32 leaves."""
 
-    async def scenario() -> Verification:
+    async def scenario() -> CablingVerification:
         world = world_of(100)
         async with lab(world, tmp_path):
             return await verified(tmp_path, plan_of(world), world)

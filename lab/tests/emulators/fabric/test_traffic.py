@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.cabling.burn.verdicts import coverage_from_counters
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.edges.infiniband import CounterReader
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric, PortId
@@ -76,7 +76,7 @@ def test_a_flow_counts_on_each_link_of_its_way_and_a_dirty_link_makes_errors(tmp
 
 def carried(fabric: Fabric, before: Telemetry, after: Telemetry) -> dict[PortId, float]:
     """Return by sending port the share that passed, where it is more than the tools' own packets."""
-    loads = coverage_from_counters(fabric, Window(before, after, SENT_S, shipped_fabric_limits("ndr")))
+    loads = coverage_from_counters(fabric, HealthWindow(before, after, SENT_S, shipped_fabric_limits("ndr")))
     return {one.source: one.share for one in loads if one.share is not None and one.share > 1}
 
 

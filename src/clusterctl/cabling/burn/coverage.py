@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from clusterctl.cabling.burn.routes import DirectedLink
-from clusterctl.cabling.burn.verdicts import Load, LoadVerdict, coverage_from_counters, judge_burn
+from clusterctl.cabling.burn.verdicts import LinkLoad, LoadVerdict, coverage_from_counters, judge_burn
 from clusterctl.cabling.health.findings import FabricLabels
-from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.cabling.health.symptoms import HealthKind, Symptom, Window
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow, Symptom
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
@@ -46,13 +46,13 @@ class StageReading:
     after: Snapshot
 
 
-def window_between(before: Snapshot, after: Snapshot, limits: FabricLimits) -> Window:
+def window_between(before: Snapshot, after: Snapshot, limits: FabricLimits) -> HealthWindow:
     """Return the window between two snapshots. Raises `ParseError` where their times are unknown or not in order."""
     first, last = before.telemetry.at, after.telemetry.at
     if first is None or last is None or last <= first:
         message = f"the second reading ({last}) is not after the first one ({first})"
         raise ParseError(message, where="counters", remedy="check the controller's clock")
-    return Window(before.telemetry, after.telemetry, (last - first).total_seconds(), limits)
+    return HealthWindow(before.telemetry, after.telemetry, (last - first).total_seconds(), limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class BurnReport:
 
     directions: tuple[LoadVerdict, ...]
     at_goal: int
-    health: Health
+    health: FabricHealth
 
     @property
     def loaded(self) -> int:
@@ -152,7 +152,9 @@ class Coverage:
     ) -> LoadVerdict:
         best = self._best.get(link)
         if best is None:
-            return LoadVerdict(Load(link.source, link.target, gbps, None), Verdict.INCONCLUSIVE, "no stage loaded it")
+            return LoadVerdict(
+                LinkLoad(link.source, link.target, gbps, None), Verdict.INCONCLUSIVE, "no stage loaded it"
+            )
         if best.verdict is Verdict.FAIL and not self._adaptive and link not in named:
             why = f"{best.why}; so do other links of the same flows, and one of them is slow"
             return LoadVerdict(best.load, Verdict.INCONCLUSIVE, why)
@@ -162,7 +164,7 @@ class Coverage:
         return best
 
 
-def _link(load: Load) -> DirectedLink:
+def _link(load: LinkLoad) -> DirectedLink:
     return DirectedLink(load.source, load.target)
 
 

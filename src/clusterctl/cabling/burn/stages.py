@@ -111,7 +111,7 @@ _TRIES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class BurnStage:
     """Flows that run at the same time, no two of them on one directed link."""
 
     flows: tuple[Flow, ...]
@@ -143,7 +143,7 @@ class Stages:
 
     shift: Shift
     crowd: int
-    stages: tuple[Stage, ...]
+    stages: tuple[BurnStage, ...]
     unreached: frozenset[int]
 
 
@@ -153,7 +153,7 @@ def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = fro
     reachable = reachable_links(routes)
     search = FlowSearch(routes, places, reachable)
     left = dict.fromkeys(sorted(reachable.keys() - done))
-    stages: list[Stage] = []
+    stages: list[BurnStage] = []
     seeds = tuple(flow for flow in shift.flows if not done.issuperset(flow.way))
     while left:
         draft = _Draft(search, left)
@@ -161,13 +161,13 @@ def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = fro
         draft.fill()
         if not draft.flows:
             break
-        stages.append(Stage(tuple(draft.flows)))
+        stages.append(BurnStage(tuple(draft.flows)))
         seeds = ()
     loaded = frozenset[int]().union(*(stage.links for stage in stages))
     return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded - done)
 
 
-def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int]) -> Stage:
+def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int]) -> BurnStage:
     """Return flows that each cross one of the suspected links and none of the others, as far as there are such ways."""
     search = FlowSearch(routes, places, reachable_links(routes))
     flows: list[Flow] = []
@@ -177,7 +177,7 @@ def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int
         if flow is not None:
             flows.append(flow)
             busy.update(flow.way)
-    return Stage(tuple(flows))
+    return BurnStage(tuple(flows))
 
 
 def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:

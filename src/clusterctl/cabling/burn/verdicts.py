@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from statistics import median
 
 from clusterctl.cabling.health.counters import throughput_gbps
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.finding import Verdict, worst
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LinkLoad:
     """One direction of a cable. `share`: its mean rate over the interval in % of the link's nominal one; None where
     neither end was read twice, or counted without a break.
     """
@@ -30,18 +30,18 @@ class Load:
     share: float | None
 
 
-def coverage_from_counters(fabric: Fabric, window: Window) -> tuple[Load, ...]:
+def coverage_from_counters(fabric: Fabric, window: HealthWindow) -> tuple[LinkLoad, ...]:
     """Return both directions of every cable, one after the other."""
     return tuple(load for link in fabric.cables() for load in _both(link, window))
 
 
-def _both(link: Link, window: Window) -> Iterator[Load]:
+def _both(link: Link, window: HealthWindow) -> Iterator[LinkLoad]:
     """Yield the load of both directions: the sender's counter, the receiver's where that was not read."""
     rates = {port: throughput_gbps(window.growth(port), window.seconds) for port in (link.a, link.b)}
     for source, target in ((link.a, link.b), (link.b, link.a)):
         sent, received = rates[source][0], rates[target][1]
         known = sent if sent is not None else received
-        yield Load(source, target, link.gbps, None if known is None else 100 * known / link.gbps)
+        yield LinkLoad(source, target, link.gbps, None if known is None else 100 * known / link.gbps)
 
 
 MOST = 110.0
@@ -64,7 +64,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class LoadVerdict:
-    load: Load
+    load: LinkLoad
     verdict: Verdict
     why: str = ""
 
@@ -83,7 +83,7 @@ class BurnVerdict:
         return worst(one.verdict for one in self.directions)
 
 
-def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
+def judge_burn(loads: Sequence[LinkLoad], limits: FabricLimits) -> BurnVerdict:
     """Return the verdict. `loads`: as `coverage_from_counters` returns them, both directions of a link in turn."""
     idle_below = limits.value("burn_loaded_min")
     classes = _classes(loads, idle_below)
@@ -104,7 +104,7 @@ def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
     )
 
 
-def _classes(loads: Sequence[Load], idle_below: float) -> dict[Load, Class]:
+def _classes(loads: Sequence[LinkLoad], idle_below: float) -> dict[LinkLoad, Class]:
     """Return the class of each direction that was loaded."""
     busy = {(load.source, load.target) for load in loads if load.share is not None and load.share >= idle_below}
     return {
@@ -120,7 +120,7 @@ def _deviation(shares: Iterable[float], middle: float) -> float:
 
 
 def _judge(
-    load: Load,
+    load: LinkLoad,
     of: Class | None,
     floors: Mapping[Class, float],
     usual: Mapping[Class, float],

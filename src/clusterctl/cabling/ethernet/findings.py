@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification, Unmeasured, is_bmc
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -70,7 +70,7 @@ def _ports(node: str, cable: PlannedCable) -> str:
     return ", ".join(sorted(end.port for end in cable.ends if end.device == node)) or "node"
 
 
-def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
+def _wrong(node: str, found: CablingExplanation, right: int, planned: int) -> Finding:
     """Return the finding for a difference. A silent device is unknown: it may be cabled as planned without LLDP."""
     ports = sorted({port.port for port in found.ports if port.device == node})
     unknown = found.kind is FaultKind.ABSENT_DEVICE

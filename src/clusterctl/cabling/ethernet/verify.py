@@ -15,7 +15,7 @@ from types import MappingProxyType
 from clusterctl.cabling.actions import Restore, TakeOut
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.ethernet.lldp import LldpCable, LldpCables, lldp_cables
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind, chassis_of
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind, chassis_of
 from clusterctl.cabling.explain.misplaced import explain_components
 from clusterctl.cabling.labels import PlanLabels
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
@@ -43,7 +43,7 @@ class EthernetVerification:
     planned: int
     observed: int
     proven: frozenset[frozenset[PortName]]
-    explanations: tuple[Explanation, ...]
+    explanations: tuple[CablingExplanation, ...]
     unmeasured: tuple[Unmeasured, ...]
 
     @property
@@ -155,7 +155,7 @@ def _labels(plan: WiringPlan) -> PlanLabels:
 
 def _explained(
     missing: Iterable[PlannedCable], extra: Iterable[LldpCable], listeners: _Listeners, labels: PlanLabels
-) -> list[Explanation]:
+) -> list[CablingExplanation]:
     """Return silent devices first, each one cause of all its missing cables; then unknown devices, then components."""
     silent, rest = _silent_apart(missing, listeners)
     unknown: dict[str, list[LldpCable]] = defaultdict(list)
@@ -193,7 +193,7 @@ def _silent_apart(
     return silent, rest
 
 
-def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labels: PlanLabels) -> Explanation:
+def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labels: PlanLabels) -> CablingExplanation:
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
     links = f"its {len(cables)} planned links" if len(cables) > 1 else "its planned link"
     why = (
@@ -201,7 +201,7 @@ def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labe
         if listeners.listens(device)
         else "it is off, unplugged, or sends no LLDP"
     )
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.ABSENT_DEVICE,
         cause=f"no neighbour receives LLDP from {device} on {links}: {why}",
         action=f"{labels.at(device)}{device}: check that it runs and sends LLDP, then read again",
@@ -214,9 +214,9 @@ def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labe
     )
 
 
-def _unknown_device(device: str, cables: list[LldpCable], labels: PlanLabels) -> Explanation:
+def _unknown_device(device: str, cables: list[LldpCable], labels: PlanLabels) -> CablingExplanation:
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.UNKNOWN_DEVICE,
         cause=f"{device} is not in the plan, and is seen on {len(cables)} {'cables' if len(cables) > 1 else 'cable'}",
         action=f"{device}: add it to the plan, or unplug it from {labels.beyond(device, ports)}",

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from clusterctl.cabling.actions import Restore
-from clusterctl.cabling.difference import Difference
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.difference import CablingDifference
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
@@ -53,7 +53,7 @@ def unit_of(port: PortName) -> PortName:
     return PortName(port.device, f"{BOARD}{board.partition('/')[0]}") if board else port
 
 
-def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup, ...]:
+def absent_groups(plan: WiringPlan, difference: CablingDifference) -> tuple[AbsentGroup, ...]:
     """Return the groups that explain missing cables: switches with all behind them, and hosts without any adapter.
 
     A single absent adapter of a seen host is a missing cable, no group; so is a cable whose seen end has another one.
@@ -77,7 +77,7 @@ def _host_of(cable: PlannedCable, plan: WiringPlan) -> str:
     return next(end.device for end in cable.ends if end.device in plan.hosts)
 
 
-def _absent(difference: Difference, present: set[PortName]) -> list[PlannedCable]:
+def _absent(difference: CablingDifference, present: set[PortName]) -> list[PlannedCable]:
     return [c for c in difference.missing if set(map(unit_of, c.ends)) - present and not _taken(c, difference)]
 
 
@@ -105,7 +105,7 @@ def _is_board(unit: PortName) -> bool:
     return unit.port.startswith(BOARD)
 
 
-def _taken(cable: PlannedCable, difference: Difference) -> bool:
+def _taken(cable: PlannedCable, difference: CablingDifference) -> bool:
     return any(end in difference.observed_ports for end in cable.ends)
 
 
@@ -143,13 +143,13 @@ def _group(cables: Iterable[PlannedCable], present: set[PortName]) -> AbsentGrou
     return AbsentGroup(tuple(sorted(units)), boundary, inner)
 
 
-def explain_group(group: AbsentGroup, labels: PlanLabels) -> Explanation:
+def explain_group(group: AbsentGroup, labels: PlanLabels) -> CablingExplanation:
     """Return one explanation for everything that the group's absence hides."""
     switches, hosts = group.switches(labels.plan), group.hosts(labels.plan)
     if not switches:
         return _host(group, hosts[0], labels)
     island = bool(hosts) or len(switches) > 1
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.ISLAND if island else FaultKind.ABSENT_DEVICE,
         cause=_cause(group, switches, island),
         action=_action(group, switches, labels),
@@ -191,13 +191,13 @@ def _action(group: AbsentGroup, switches: tuple[str, ...], labels: PlanLabels) -
     return f"{check}, then the cables at {ends}"
 
 
-def cuts_off(explanation: Explanation, group: AbsentGroup) -> bool:
+def cuts_off(explanation: CablingExplanation, group: AbsentGroup) -> bool:
     """Return whether the misplaced cables of `explanation` connect `group` with the rest."""
     units = set(group.units)
     return any(not units.isdisjoint((unit_of(port), PortName(port.device, ""))) for port in explanation.ports)
 
 
-def with_consequence(explanation: Explanation, group: AbsentGroup, labels: PlanLabels) -> Explanation:
+def with_consequence(explanation: CablingExplanation, group: AbsentGroup, labels: PlanLabels) -> CablingExplanation:
     """Return the explanation, extended by the group that it hides."""
     switches, hosts = group.switches(labels.plan), group.hosts(labels.plan)
     hidden = shortened(switches or hosts)
@@ -209,10 +209,10 @@ def with_consequence(explanation: Explanation, group: AbsentGroup, labels: PlanL
     )
 
 
-def _host(group: AbsentGroup, host: str, labels: PlanLabels) -> Explanation:
+def _host(group: AbsentGroup, host: str, labels: PlanLabels) -> CablingExplanation:
     cause = f"{host} is not seen: all its {len(group.boundary)} planned links are down, so the host rather than a cable"
     action = f"{labels.at(host)}{host}: check that it is powered and booted with its InfiniBand driver, then its cables"
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.ABSENT_DEVICE,
         cause=cause,
         action=action,

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from clusterctl.cabling.actions import Rename
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import shortened
 from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.topology import PortId
@@ -150,7 +150,7 @@ def names_differ(
     respelled: Mapping[str, str],
     renamed: Mapping[str, str],
     guids: Mapping[str, tuple[Guid, ...]],
-) -> Iterator[Explanation]:
+) -> Iterator[CablingExplanation]:
     """Yield one explanation for all names that differ where the cables are right, and one for each unproven map.
 
     `respelled`: other spellings of planned names; `renamed`: unknown names of switches that neighbours identify, and
@@ -166,7 +166,9 @@ def names_differ(
             yield _unproven(found)
 
 
-def _right(maps: list[NameMap], devices: Mapping[str, str], guids: Mapping[str, tuple[Guid, ...]]) -> Explanation:
+def _right(
+    maps: list[NameMap], devices: Mapping[str, str], guids: Mapping[str, tuple[Guid, ...]]
+) -> CablingExplanation:
     parts = [f"{_hosts(found.hosts)}: {_pairs(found.names)}" for found in maps]
     if devices:
         parts.append(f"{len(devices)} devices: {_pairs(devices)}")
@@ -177,7 +179,7 @@ def _right(maps: list[NameMap], devices: Mapping[str, str], guids: Mapping[str, 
         for host in found.hosts
         for seen, planned in found.names.items()
     ]
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.NAMES_DIFFER,
         cause=f"names differ from the plan, the cables are right: {'; '.join(parts)}",
         action="move no cable: write these names into the plan, or set the node descriptions to the plan's names",
@@ -187,8 +189,8 @@ def _right(maps: list[NameMap], devices: Mapping[str, str], guids: Mapping[str, 
     )
 
 
-def _unproven(found: NameMap) -> Explanation:
-    return Explanation(
+def _unproven(found: NameMap) -> CablingExplanation:
+    return CablingExplanation(
         kind=FaultKind.NAMES_UNPROVEN,
         cause=f"{_hosts(found.hosts)}: the adapters have other names than in the plan, and only their cables suggest "
         f"{_pairs(found.names)}: unknown whether the names or the cables are exchanged",

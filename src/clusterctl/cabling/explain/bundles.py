@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from clusterctl.cabling.actions import MovePlug
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import PlanLabels, listed, ranges, shortened
 from clusterctl.fleet.fabric.wiring import PortName
 
@@ -22,7 +22,7 @@ _Way = tuple[_Side, _Side, int]
 """From where to where a plug moves, and by how many ports."""
 
 
-def join_bundles(found: list[Explanation], labels: PlanLabels) -> list[Explanation]:
+def join_bundles(found: list[CablingExplanation], labels: PlanLabels) -> list[CablingExplanation]:
     """Return the explanations, with those of one bundle joined."""
     shifted = _shifted(found)
     done = {id(one) for run in shifted for one in run}
@@ -32,9 +32,9 @@ def join_bundles(found: list[Explanation], labels: PlanLabels) -> list[Explanati
     return [joined.get(id(one), one) for one in found if id(one) not in others]
 
 
-def _shifted(found: Iterable[Explanation]) -> list[list[Explanation]]:
+def _shifted(found: Iterable[CablingExplanation]) -> list[list[CablingExplanation]]:
     """Return runs of neighbouring ports with the same moves."""
-    patterns: dict[frozenset[_Way], list[Explanation]] = defaultdict(list)
+    patterns: dict[frozenset[_Way], list[CablingExplanation]] = defaultdict(list)
     for one in found:
         ways = frozenset(map(_way, _moves(one)))
         if 0 < len(ways) <= 2:
@@ -42,7 +42,7 @@ def _shifted(found: Iterable[Explanation]) -> list[list[Explanation]]:
     return [run for ways, alike in patterns.items() for run in _runs(alike, ways)]
 
 
-def _moves(one: Explanation) -> list[MovePlug]:
+def _moves(one: CablingExplanation) -> list[MovePlug]:
     """Return the moves of an explanation; none where it needs anything else than moves between ports of switches."""
     moves = [step for step in one.steps if isinstance(step, MovePlug)]
     plain = one.kind in _KINDS and len(moves) == len(one.steps)
@@ -65,27 +65,27 @@ def _targets(moves: Iterable[MovePlug]) -> set[PortName]:
     return {move.target for move in moves}
 
 
-def _moved(one: Explanation) -> set[PortName]:
+def _moved(one: CablingExplanation) -> set[PortName]:
     """Return the ports that the moves of an explanation are from and to."""
     moves = _moves(one)
     return _sources(moves) | _targets(moves)
 
 
-def _start(one: Explanation) -> int:
+def _start(one: CablingExplanation) -> int:
     """Return the lowest port on the first device."""
     ports = _moved(one)
     first = min(map(_side, ports))
     return min(port.number for port in ports if _side(port) == first)
 
 
-def _runs(alike: list[Explanation], ways: frozenset[_Way]) -> list[list[Explanation]]:
+def _runs(alike: list[CablingExplanation], ways: frozenset[_Way]) -> list[list[CablingExplanation]]:
     """Return explanations with neighbouring first ports, in runs of at least two.
 
     On one device a run is at most as long as its moves: longer ones would meet their own targets.
     """
     source, target, offset = next(iter(ways))
     longest = abs(offset) if source == target else len(alike)
-    runs: list[list[Explanation]] = []
+    runs: list[list[CablingExplanation]] = []
     for one in sorted(alike, key=_start):
         if runs and _start(one) == _start(runs[-1][-1]) + 1 and len(runs[-1]) < longest:
             runs[-1].append(one)
@@ -94,9 +94,9 @@ def _runs(alike: list[Explanation], ways: frozenset[_Way]) -> list[list[Explanat
     return [run for run in runs if len(run) > 1]
 
 
-def _between_two(found: Iterable[Explanation]) -> list[list[Explanation]]:
+def _between_two(found: Iterable[CablingExplanation]) -> list[list[CablingExplanation]]:
     """Return exchanges on one device between the same two far devices, at least two, in neighbouring ports."""
-    groups: dict[tuple[_Side, frozenset[str]], list[Explanation]] = defaultdict(list)
+    groups: dict[tuple[_Side, frozenset[str]], list[CablingExplanation]] = defaultdict(list)
     for one in found:
         exchange = _exchange(one)
         if exchange is not None:
@@ -104,7 +104,7 @@ def _between_two(found: Iterable[Explanation]) -> list[list[Explanation]]:
     return [group for group in groups.values() if len(group) > 1 and _close(group)]
 
 
-def _exchange(one: Explanation) -> tuple[_Side, frozenset[str]] | None:
+def _exchange(one: CablingExplanation) -> tuple[_Side, frozenset[str]] | None:
     """Return the side of an exchange on one side, and the two far devices; None for any other explanation."""
     if one.kind is not FaultKind.SWAPPED:
         return None
@@ -113,12 +113,12 @@ def _exchange(one: Explanation) -> tuple[_Side, frozenset[str]] | None:
     return (sides.pop(), far) if len(sides) == 1 and len(far) == 2 else None
 
 
-def _close(group: list[Explanation]) -> bool:
+def _close(group: list[CablingExplanation]) -> bool:
     numbers = {port.number for one in group for port in _moved(one)}
     return max(numbers) - min(numbers) < 2 * len(numbers)
 
 
-def _join(run: list[Explanation], labels: PlanLabels) -> Explanation:
+def _join(run: list[CablingExplanation], labels: PlanLabels) -> CablingExplanation:
     moves = sorted((move for one in run for move in _moves(one)), key=_place)
     ports = set[PortName]().union(*(one.ports for one in run))
     here = sorted({port.device for port in _sources(moves) | _targets(moves)})

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from clusterctl.cabling.actions import Rename, TakeOut
-from clusterctl.cabling.difference import Difference
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.observation import Observation
+from clusterctl.cabling.difference import CablingDifference
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
+from clusterctl.cabling.explain.observation import CablingObservation
 from clusterctl.cabling.labels import PlanLabels, shortened
-from clusterctl.cabling.names import Claim, ObservedCable
+from clusterctl.cabling.names import NameClaim, ObservedCable
 from clusterctl.fleet.fabric.wiring import PortName
 
 _GUID = re.compile(r" \[[0-9a-f]{16}\]$")
@@ -20,7 +20,7 @@ _FACTORY = 3
 """Unknown switch names from which on they are one finding: names of the factory, or of another naming scheme."""
 
 
-def factory_names(seen: Observation, labels: PlanLabels) -> dict[str, str]:
+def factory_names(seen: CablingObservation, labels: PlanLabels) -> dict[str, str]:
     """Return the planned names of switches with own names that no plan has, where these are many."""
     planned = labels.devices
     taken = set(seen.renamed)
@@ -32,7 +32,9 @@ def factory_names(seen: Observation, labels: PlanLabels) -> dict[str, str]:
     return found if len(found) >= _FACTORY else {}
 
 
-def misnamed(seen: Observation, labels: PlanLabels, known: AbstractSet[str] = frozenset()) -> Iterator[Explanation]:
+def misnamed(
+    seen: CablingObservation, labels: PlanLabels, known: AbstractSet[str] = frozenset()
+) -> Iterator[CablingExplanation]:
     """Yield one for each cycle of exchanged devices, and for each chain of devices with another device's name.
 
     `known`: devices that need none.
@@ -54,14 +56,16 @@ def _cables_of(devices: Collection[str], cables: Iterable[ObservedCable]) -> lis
     return [cable for cable in cables if any(end.device in devices for end in cable.ends)]
 
 
-def _misnamed(chain: list[str], renamed: Mapping[str, str], seen: Observation, labels: PlanLabels) -> Explanation:
+def _misnamed(
+    chain: list[str], renamed: Mapping[str, str], seen: CablingObservation, labels: PlanLabels
+) -> CablingExplanation:
     ring = renamed[chain[-1]] == chain[0]
     first = renamed[chain[0]]
     involved = tuple(dict.fromkeys((*chain, *(renamed[device] for device in chain))))
     places = ", ".join(f"{device} is cabled as {renamed[device]}" for device in chain)
     either = "their names or their places are exchanged" if ring else "it has a wrong name, or is another device"
     cables = _cables_of(involved, seen.difference.right)
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.EXCHANGED if ring else FaultKind.MISNAMED,
         cause=f"{places}: {either}",
         action=f"{labels.at(first)}{first}: compare serial numbers, then correct the names or move the devices; "
@@ -75,7 +79,7 @@ def _misnamed(chain: list[str], renamed: Mapping[str, str], seen: Observation, l
     )
 
 
-def duplicates(seen: Observation, labels: PlanLabels) -> Iterator[Explanation]:
+def duplicates(seen: CablingObservation, labels: PlanLabels) -> Iterator[CablingExplanation]:
     """Yield one for each name that several devices have without proof which is right.
 
     A name that no plan has, on devices in ports that the plan leaves free, is left to `explain_unknown_devices`.
@@ -88,7 +92,7 @@ def duplicates(seen: Observation, labels: PlanLabels) -> Iterator[Explanation]:
             yield _duplicate(claim, seen, labels)
 
 
-def _duplicate(claim: Claim, seen: Observation, labels: PlanLabels) -> Explanation:
+def _duplicate(claim: NameClaim, seen: CablingObservation, labels: PlanLabels) -> CablingExplanation:
     name = str(claim.name) if claim.name.port else claim.name.device
     guids = sorted({port.guid for port in claim.ports})
     taken_for = [(port, seen.names[port]) for port in claim.ports if seen.names[port] in seen.assumed]
@@ -97,7 +101,7 @@ def _duplicate(claim: Claim, seen: Observation, labels: PlanLabels) -> Explanati
     hosts = {planned.device for _, planned in taken_for} | ({claim.name.device} & labels.plan.hosts)
     if taken_for:
         cause += f"; {len(taken_for)} of them are in the place of adapters of {shortened(sorted(hosts), 4)}"
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.DUPLICATE_NAME,
         cause=cause,
         action=f"{where}{name}: set the node description on each host, or give their GUIDs; then read the fabric again",
@@ -111,14 +115,14 @@ def _duplicate(claim: Claim, seen: Observation, labels: PlanLabels) -> Explanati
     )
 
 
-def unknown_adapters(seen: Observation, labels: PlanLabels) -> Iterator[Explanation]:
+def unknown_adapters(seen: CablingObservation, labels: PlanLabels) -> Iterator[CablingExplanation]:
     """Yield one for each adapter that only its place identifies, and that has no duplicate name."""
     refused = {port for claim in seen.refused for port in claim.ports}
     for port, planned in seen.names.items():
         if planned in seen.assumed and port not in refused:
             called = seen.assumed[planned].device
             label = called if port.guid in called else f"{called} (GUID {port.guid})"
-            yield Explanation(
+            yield CablingExplanation(
                 kind=FaultKind.UNKNOWN_DEVICE,
                 cause=f"{label} is not in the plan, and is in the place of {planned}",
                 action=f"{labels.at(planned.device)}{planned}: give the adapter its name; or, if the part was "
@@ -133,7 +137,7 @@ def unknown_adapters(seen: Observation, labels: PlanLabels) -> Iterator[Explanat
 
 
 def split_unknown(
-    difference: Difference, known: frozenset[str]
+    difference: CablingDifference, known: frozenset[str]
 ) -> tuple[dict[str, list[ObservedCable]], list[ObservedCable]]:
     """Return cables of unknown devices on ports that the plan leaves free, by device; and all other extra cables."""
     unknown: dict[str, list[ObservedCable]] = defaultdict(list)
@@ -147,7 +151,7 @@ def split_unknown(
     return unknown, rest
 
 
-def explain_unknown_devices(unknown: Mapping[str, list[ObservedCable]], labels: PlanLabels) -> list[Explanation]:
+def explain_unknown_devices(unknown: Mapping[str, list[ObservedCable]], labels: PlanLabels) -> list[CablingExplanation]:
     """Return one for each unknown device, for any number of cables; devices with one node description are one."""
     alike: dict[str, list[str]] = defaultdict(list)
     for device in unknown:
@@ -160,7 +164,7 @@ def explain_unknown_devices(unknown: Mapping[str, list[ObservedCable]], labels: 
 
 def _explain_alike(
     name: str, devices: list[str], unknown: Mapping[str, list[ObservedCable]], labels: PlanLabels
-) -> Explanation:
+) -> CablingExplanation:
     cables = [cable for device in devices for cable in unknown[device]]
     strange = set(devices)
     ports = sorted({end for cable in cables for end in cable.ends})
@@ -169,7 +173,7 @@ def _explain_alike(
         if port.device not in strange:
             there[port.device].append(port)
     places = shortened([f"{labels.at(switch)}{switch} {labels.ports_in(at)}" for switch, at in there.items()], 8)
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.UNKNOWN_DEVICE,
         cause=f"{len(devices)} devices with the name {name} are not in the plan: they are in {places}",
         action="set their node descriptions and add them to the plan, or unplug them",
@@ -183,11 +187,11 @@ def _explain_alike(
     )
 
 
-def _explain(device: str, cables: list[ObservedCable], labels: PlanLabels) -> Explanation:
+def _explain(device: str, cables: list[ObservedCable], labels: PlanLabels) -> CablingExplanation:
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
     guids = sorted({labels.guids[port] for port in ports if port.device == device})
     hosts = tuple(sorted({port.device for port in ports if port.device in labels.plan.hosts}))
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.UNKNOWN_DEVICE,
         cause=f"{device} (GUID {', '.join(guids)}) is not in the plan, and has {len(cables)} links",
         action=f"{device}: add it to the plan, or unplug it from {labels.beyond(device, ports)}",

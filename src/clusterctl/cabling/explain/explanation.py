@@ -38,7 +38,7 @@ RATE_KINDS = frozenset({FaultKind.DOWN_WIDTH, FaultKind.DOWN_SPEED})
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class CablingExplanation:
     """`cause` is one sentence, `action` one line for the technician.
 
     nodes    hosts that it holds back
@@ -81,7 +81,7 @@ class Explanation:
         return self.devices or tuple(map(str, self.ports))
 
 
-def chassis_of(explanations: Iterable[Explanation]) -> int:
+def chassis_of(explanations: Iterable[CablingExplanation]) -> int:
     """Return the number of devices to visit for all physical actions."""
     steps = (step for explanation in explanations for step in explanation.steps)
     return len({device for step in steps for device in step.visited})

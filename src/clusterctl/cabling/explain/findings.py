@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation, FaultKind
-from clusterctl.cabling.explain.verify import HostLinks, Verification
+from clusterctl.cabling.explain.explanation import RATE_KINDS, CablingExplanation, FaultKind
+from clusterctl.cabling.explain.verify import CablingVerification, HostLinks
 from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
@@ -20,7 +20,7 @@ LINK_RATE = "link_rate"
 
 
 def findings_by_node(
-    verification: Verification, nodes: Iterable[str], evidence: tuple[Digest, ...] = ()
+    verification: CablingVerification, nodes: Iterable[str], evidence: tuple[Digest, ...] = ()
 ) -> Mapping[str, tuple[Finding, ...]]:
     """Return the findings of both checks for each of `nodes`.
 
@@ -32,7 +32,7 @@ def findings_by_node(
     }
 
 
-def faults_of_fabric(verification: Verification, most_percent: float) -> tuple[FabricFault, ...]:
+def faults_of_fabric(verification: CablingVerification, most_percent: float) -> tuple[FabricFault, ...]:
     """Return the faults that no host causes: whole switches with the hosts behind them, and cables without a host.
 
     If more than `most_percent` is broken, no host is judged, and all faults are returned except those of dark hosts.
@@ -53,7 +53,7 @@ def faults_of_fabric(verification: Verification, most_percent: float) -> tuple[F
     )
 
 
-def _of_fabric(explanation: Explanation, verification: Verification) -> bool:
+def _of_fabric(explanation: CablingExplanation, verification: CablingVerification) -> bool:
     if explanation.kind is FaultKind.NAMES_DIFFER:
         return False
     return not explanation.nodes or not verification.hosts.keys() >= set(explanation.devices)
@@ -78,7 +78,7 @@ def held_by_fabric(
     return dict.fromkeys(nodes, (cable, rate))
 
 
-def _findings(node: str, verification: Verification) -> tuple[Finding, ...]:
+def _findings(node: str, verification: CablingVerification) -> tuple[Finding, ...]:
     links = verification.hosts.get(node, HostLinks(0, 0, None))
     mine = [e for e in verification.explanations if node in e.nodes]
     cable = [_stopped(CABLE, node, e, verification) for e in mine if e.kind not in RATE_KINDS]
@@ -87,7 +87,7 @@ def _findings(node: str, verification: Verification) -> tuple[Finding, ...]:
     return (*cable, *(slow or [_link_rate(links, verification.host_gbps, cable[0])]))
 
 
-def _stopped(check: str, node: str, explanation: Explanation, verification: Verification) -> Finding:
+def _stopped(check: str, node: str, explanation: CablingExplanation, verification: CablingVerification) -> Finding:
     adapters = sorted({port.port for port in explanation.ports if port.device == node})
     links = verification.hosts.get(node, HostLinks(0, 0, None))
     unread = bool(verification.warnings) and explanation.kind in _BY_ABSENCE

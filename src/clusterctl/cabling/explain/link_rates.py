@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clusterctl.cabling.actions import Ends
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import PlanLabels
 from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, Fabric
@@ -61,7 +61,7 @@ class _Rates:
 
 def slow_links(
     cables: Iterable[ObservedCable], labels: PlanLabels, host_gbps: float | None, fabric: Fabric
-) -> tuple[Explanation, ...]:
+) -> tuple[CablingExplanation, ...]:
     """Return slow links. `host_gbps` is the required rate of host links that the plan gives no rate."""
     planned: dict[Ends, float] = {cable.ends: cable.gbps for cable in labels.plan.cables if cable.gbps}
     caps = {guid: capable_gbps(device) for guid, device in fabric.devices.items()}
@@ -106,10 +106,10 @@ def _usual(cables: Iterable[ObservedCable]) -> float:
     return max(counts, key=lambda gbps: (counts[gbps], gbps))
 
 
-def _explain(cable: ObservedCable, expected: float, lanes: int, labels: PlanLabels) -> Explanation:
+def _explain(cable: ObservedCable, expected: float, lanes: int, labels: PlanLabels) -> CablingExplanation:
     first, second = sorted(cable.ends, key=lambda end: (end.device not in labels.plan.hosts, end))
     link = f"{labels.port(first)} – {labels.port(second)}"
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.DOWN_WIDTH if cable.link.width < lanes else FaultKind.DOWN_SPEED,
         cause=f"the link {link} runs at {cable.link.rate} ({cable.link.gbps:g} Gb/s) instead of {expected:g} Gb/s",
         action=f"{labels.at(first.device)}{labels.port(first)}: clean and reseat the cable to {labels.port(second)}, "

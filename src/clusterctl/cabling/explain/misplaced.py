@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.difference import Component
 from clusterctl.cabling.explain.bundles import join_bundles
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.repair import Repair, action_line, repairs
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
+from clusterctl.cabling.explain.repair import CablingRepair, action_line, repairs
 from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import Cabled, PortName, WiringPlan
 
@@ -58,7 +58,7 @@ def rails_of(plan: WiringPlan) -> Rails:
 
 def explain_components(
     found: Iterable[Component], labels: PlanLabels, rails: Rails | None = None, visited: Iterable[str] = ()
-) -> list[Explanation]:
+) -> list[CablingExplanation]:
     """Return cause and repair of each component, those of a bundle of cables as one.
 
     All repairs together visit the fewest devices; `visited` are devices that need a visit anyway.
@@ -68,11 +68,11 @@ def explain_components(
     return join_bundles([_explain(*pair, labels, rails) for pair in zip(found, chosen, strict=True)], labels)
 
 
-def _explain(component: Component, best: Repair, labels: PlanLabels, rails: Rails | None) -> Explanation:
+def _explain(component: Component, best: CablingRepair, labels: PlanLabels, rails: Rails | None) -> CablingExplanation:
     kind = _kind(component, best, rails, labels.devices)
     nodes = tuple(sorted({p.device for p in component.ports if p.device in labels.plan.hosts}))
     devices = tuple(dict.fromkeys(port.device for port in (*_worked_on(best), *component.ports)))
-    return Explanation(
+    return CablingExplanation(
         kind=kind,
         cause=_cause(kind, component, labels),
         action=action_line(kind, component, best, labels),
@@ -85,7 +85,7 @@ def _explain(component: Component, best: Repair, labels: PlanLabels, rails: Rail
     )
 
 
-def _kind(component: Component, best: Repair, rails: Rails | None, known: frozenset[str]) -> FaultKind:
+def _kind(component: Component, best: CablingRepair, rails: Rails | None, known: frozenset[str]) -> FaultKind:
     if any(port.device not in known for port in component.ports):
         return FaultKind.UNKNOWN_DEVICE
     if not best.moves:
@@ -111,6 +111,6 @@ def _cause(kind: FaultKind, component: Component, labels: PlanLabels) -> str:
     return f"{head}: found {shortened(found)}, {planned}"
 
 
-def _worked_on(best: Repair) -> tuple[PortName, ...]:
+def _worked_on(best: CablingRepair) -> tuple[PortName, ...]:
     added = best.add or best.remove or ()
     return (*(port for move in best.moves for port in move), *added)

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from clusterctl.cabling.difference import Component, Difference, compare, components
+from clusterctl.cabling.difference import CablingDifference, Component, compare, components
 from clusterctl.cabling.explain.absence import unit_of
 from clusterctl.cabling.explain.adapter_names import NameMap, adapter_maps, renamed_ports
 from clusterctl.cabling.explain.identity import Kinds, vote
-from clusterctl.cabling.names import Claim, Hosts, ObservedCable, name_ports, named_cables, peers_of
+from clusterctl.cabling.names import Hosts, NameClaim, ObservedCable, name_ports, named_cables, peers_of
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class CablingObservation:
     """The observed fabric in the plan's names.
 
     renamed  own name of a device → name that its neighbours prove; `guids` identify these devices
@@ -29,16 +29,16 @@ class Observation:
 
     names: Mapping[PortId, PortName]
     cables: tuple[ObservedCable, ...]
-    difference: Difference
+    difference: CablingDifference
     renamed: Mapping[str, str]
     guids: Mapping[str, tuple[Guid, ...]]
     assumed: Mapping[PortName, PortName]
-    refused: tuple[Claim, ...]
+    refused: tuple[NameClaim, ...]
     maps: tuple[NameMap, ...]
     respelled: Mapping[str, str]
 
 
-def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
+def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> CablingObservation:
     """Return the observation. `hosts` are GUIDs from an inventory, which override node descriptions."""
     named = name_ports(fabric, plan, hosts)
     names = dict(named.ports)
@@ -60,7 +60,7 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
         names = {port: assumed.get(name, name) for port, name in names.items()}
         cables = named_cables(fabric, names)
         difference = compare(plan, cables)
-    return Observation(
+    return CablingObservation(
         names=names,
         cables=cables,
         difference=difference,
@@ -73,7 +73,7 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
     )
 
 
-def _own_names(refused: Iterable[Claim]) -> dict[str, str]:
+def _own_names(refused: Iterable[NameClaim]) -> dict[str, str]:
     """Return the own names of devices by the names that replace them."""
     return {label: claim.name.device for claim in refused if not claim.name.port for label in claim.labels}
 
@@ -101,7 +101,7 @@ def _guids(names: Mapping[PortId, PortName], devices: Mapping[str, str]) -> dict
 
 
 def _assumed(
-    plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName], difference: Difference
+    plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName], difference: CablingDifference
 ) -> dict[PortName, PortName]:
     known = {port.device for port in difference.planned_ports}
     unknown = {

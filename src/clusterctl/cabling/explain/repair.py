@@ -18,7 +18,7 @@ Pair = tuple[PortName, PortName]
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class CablingRepair:
     """`moves` take a plug from the first port to the second; `add` and `remove` are whole cables.
 
     `tie`: the same effort at the other ends of the cables works as well; `other` are those moves.
@@ -46,7 +46,7 @@ class Repair:
         )
 
 
-def repair(component: Component) -> Repair:
+def repair(component: Component) -> CablingRepair:
     """Return the cheaper of the two repairs of a component; of two equal ones the first by name, marked as a tie."""
     return _ranked(component)[0]
 
@@ -57,7 +57,7 @@ _EXACT = 10
 """Up to so many pairs that share devices, every choice is tried."""
 
 
-def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> list[Repair]:
+def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> list[CablingRepair]:
     """Return one repair for each component, so that all of them together need the fewest devices to visit.
 
     The number of moved plugs is the same at both ends of a component. `visited`: devices that need a visit anyway.
@@ -75,7 +75,7 @@ def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> lis
     return [_without_detour(one, visits) for one in chosen]
 
 
-def _pairs(options: Sequence[list[Repair]], fixed: set[str]) -> Mapping[_Pair, list[int]]:
+def _pairs(options: Sequence[list[CablingRepair]], fixed: set[str]) -> Mapping[_Pair, list[int]]:
     """Return the indices of the options with two repairs, by the devices that these visit apart from `fixed`."""
     pairs: dict[_Pair, list[int]] = defaultdict(list)
     for number, ranked in enumerate(options):
@@ -84,7 +84,7 @@ def _pairs(options: Sequence[list[Repair]], fixed: set[str]) -> Mapping[_Pair, l
     return pairs
 
 
-def _without_detour(one: Repair, visits: Counter[str]) -> Repair:
+def _without_detour(one: CablingRepair, visits: Counter[str]) -> CablingRepair:
     """Return the repair, without the other one where that needs more devices to visit among all repairs."""
     if not one.tie:
         return one
@@ -148,7 +148,7 @@ def _visits_after(visits: Counter[str], changes: Iterable[tuple[Iterable[str], I
     return +after
 
 
-def _ranked(component: Component) -> list[Repair]:
+def _ranked(component: Component) -> list[CablingRepair]:
     """Return both repairs, the better first; equally good ones know each other."""
     options = _cycle(component.ports) if component.cycle else _path(component.ports, component.starts_planned)
     ranked = sorted(options, key=lambda option: (_effort(option), option.moves))
@@ -158,31 +158,31 @@ def _ranked(component: Component) -> list[Repair]:
     return ranked
 
 
-def _cycle(ports: tuple[PortName, ...]) -> list[Repair]:
+def _cycle(ports: tuple[PortName, ...]) -> list[CablingRepair]:
     """Return both repairs of planned u0–v0, observed v0–u1, planned u1–v1 …: move the plugs on side u, or on side v."""
     u, v = ports[0::2], ports[1::2]
     return [
-        Repair(moves=tuple((u[(i + 1) % len(u)], u[i]) for i in range(len(u)))),
-        Repair(moves=tuple((v[i], v[(i + 1) % len(v)]) for i in range(len(v)))),
+        CablingRepair(moves=tuple((u[(i + 1) % len(u)], u[i]) for i in range(len(u)))),
+        CablingRepair(moves=tuple((v[i], v[(i + 1) % len(v)]) for i in range(len(v)))),
     ]
 
 
-def _path(ports: tuple[PortName, ...], starts_planned: bool) -> list[Repair]:
+def _path(ports: tuple[PortName, ...], starts_planned: bool) -> list[CablingRepair]:
     cables = len(ports) - 1
     if cables == 1:
         pair = (ports[0], ports[1])
-        return [Repair(add=pair) if starts_planned else Repair(remove=pair)]
+        return [CablingRepair(add=pair) if starts_planned else CablingRepair(remove=pair)]
     if cables % 2 == 0:
         way = ports if starts_planned else ports[::-1]
-        return [Repair(moves=_back(way))]
+        return [CablingRepair(moves=_back(way))]
     if starts_planned:
         return [
-            Repair(moves=_back(ports[:-1]), add=(ports[-2], ports[-1])),
-            Repair(moves=_back(ports[:0:-1]), add=(ports[1], ports[0])),
+            CablingRepair(moves=_back(ports[:-1]), add=(ports[-2], ports[-1])),
+            CablingRepair(moves=_back(ports[:0:-1]), add=(ports[1], ports[0])),
         ]
     return [
-        Repair(moves=_back(ports[-2::-1]), remove=(ports[-2], ports[-1])),
-        Repair(moves=_back(ports[1:]), remove=(ports[0], ports[1])),
+        CablingRepair(moves=_back(ports[-2::-1]), remove=(ports[-2], ports[-1])),
+        CablingRepair(moves=_back(ports[1:]), remove=(ports[0], ports[1])),
     ]
 
 
@@ -192,7 +192,7 @@ def _back(ports: tuple[PortName, ...]) -> tuple[Pair, ...]:
     return tuple((kept[i + 1], kept[i]) for i in range(len(kept) - 1))
 
 
-def _effort(option: Repair) -> tuple[int, int]:
+def _effort(option: CablingRepair) -> tuple[int, int]:
     """Return the number of devices to visit, and the distance of the ports on them."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for move in option.moves:
@@ -205,7 +205,7 @@ _SHIFT = 4
 """From this number on, plugs with the same offset are one instruction."""
 
 
-def action_line(kind: FaultKind, component: Component, best: Repair, labels: PlanLabels) -> str:
+def action_line(kind: FaultKind, component: Component, best: CablingRepair, labels: PlanLabels) -> str:
     """Return the one line for the technician."""
     if kind is FaultKind.MISSING_LINK:
         return _plug_in(component, labels)
@@ -224,7 +224,7 @@ def _plug_in(component: Component, labels: PlanLabels) -> str:
     )
 
 
-def _all_of(best: Repair, labels: PlanLabels) -> str:
+def _all_of(best: CablingRepair, labels: PlanLabels) -> str:
     """Return what to swap or move, what to plug in, what to take out."""
     parts = [_swap_or_moves(best.moves, labels)] if best.moves else []
     if best.add:

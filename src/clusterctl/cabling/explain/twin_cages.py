@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Reseat
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import PlanLabels, listed
 from clusterctl.fleet.fabric.wiring import PortName
 
@@ -22,12 +22,14 @@ _Cage = tuple[str, str]
 class _Pair:
     """Two missing links, and the cages that they share at one or both ends."""
 
-    first: Explanation
-    second: Explanation
+    first: CablingExplanation
+    second: CablingExplanation
     cages: tuple[_Cage, ...]
 
 
-def join_cages(found: Iterable[Explanation], present: AbstractSet[str], labels: PlanLabels) -> list[Explanation]:
+def join_cages(
+    found: Iterable[CablingExplanation], present: AbstractSet[str], labels: PlanLabels
+) -> list[CablingExplanation]:
     """Return the explanations, with both missing links of a cage joined; a link joins at most one other link.
 
     Pairs that share both ends come first. Links of a device that is not `present` stay apart: two hosts that are off
@@ -35,7 +37,7 @@ def join_cages(found: Iterable[Explanation], present: AbstractSet[str], labels: 
     """
     found = list(found)
     done: set[int] = set()
-    joined: dict[int, Explanation] = {}
+    joined: dict[int, CablingExplanation] = {}
     for pair in sorted(_pairs(found, present, labels), key=lambda pair: -len(pair.cages)):
         if done.isdisjoint((id(pair.first), id(pair.second))):
             done |= {id(pair.first), id(pair.second)}
@@ -43,8 +45,8 @@ def join_cages(found: Iterable[Explanation], present: AbstractSet[str], labels: 
     return [joined.get(id(one), one) for one in found if id(one) in joined or id(one) not in done]
 
 
-def _pairs(found: Iterable[Explanation], present: AbstractSet[str], labels: PlanLabels) -> list[_Pair]:
-    at: dict[_Cage, list[Explanation]] = defaultdict(list)
+def _pairs(found: Iterable[CablingExplanation], present: AbstractSet[str], labels: PlanLabels) -> list[_Pair]:
+    at: dict[_Cage, list[CablingExplanation]] = defaultdict(list)
     for one in found:
         if one.kind is FaultKind.MISSING_LINK and {port.device for port in one.ports} <= present:
             for cage in filter(None, (_cage(port, labels) for port in one.ports)):
@@ -64,13 +66,13 @@ def _cage(port: PortName, labels: PlanLabels) -> _Cage | None:
     return (port.device, twin[1]) if twin else None
 
 
-def _explain(pair: _Pair, labels: PlanLabels) -> Explanation:
+def _explain(pair: _Pair, labels: PlanLabels) -> CablingExplanation:
     ports = sorted((*pair.first.ports, *pair.second.ports))
     cages = sorted(pair.cages, key=lambda cage: (not labels.at(cage[0]), cage))
     device, label = cages[0]
     far = [port for port in ports if _cage(port, labels) not in pair.cages]
     links = listed(" – ".join(map(str, sorted(one.ports))) for one in (pair.first, pair.second))
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.MISSING_LINK,
         cause=f"both links of {device} cage {label} are down ({links}): their common part is missing or broken",
         action=_action(cages, far, labels),

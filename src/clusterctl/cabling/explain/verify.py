@@ -18,10 +18,10 @@ from clusterctl.cabling.explain.devices import (
     split_unknown,
     unknown_adapters,
 )
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind, chassis_of
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind, chassis_of
 from clusterctl.cabling.explain.link_rates import slow_links
 from clusterctl.cabling.explain.misplaced import explain_components, rails_of
-from clusterctl.cabling.explain.observation import Observation, observe
+from clusterctl.cabling.explain.observation import CablingObservation, observe
 from clusterctl.cabling.explain.twin_cages import join_cages
 from clusterctl.cabling.explain.wrong_cables import wrong_cables
 from clusterctl.cabling.labels import PlanLabels, plan_labels
@@ -41,7 +41,7 @@ class HostLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class CablingVerification:
     """`planned`, `observed` and `right` count cables.
 
     `explanations` are in order of racks; none if every planned cable is right, no other exists, and no link is slow.
@@ -52,7 +52,7 @@ class Verification:
     planned: int
     observed: int
     right: int
-    explanations: tuple[Explanation, ...]
+    explanations: tuple[CablingExplanation, ...]
     hosts: Mapping[str, HostLinks]
     names: Mapping[PortId, PortName] = field(default_factory=dict)
     cables: frozenset[Ends] = frozenset()
@@ -87,7 +87,7 @@ def verify(
     *,
     host_gbps: float | None = None,
     transceivers: Mapping[PortId, Transceiver] | None = None,
-) -> Verification:
+) -> CablingVerification:
     """Return the verification. `hosts` are GUIDs from an inventory; `host_gbps` is the required rate of host links;
     `transceivers` have the data of the cables' memories.
     """
@@ -105,7 +105,7 @@ def verify(
         *slow_links(_between_planned(seen.cables, labels), labels, host_gbps, fabric),
         *wrong_cables(seen.difference.right, transceivers or {}, labels),
     )
-    return Verification(
+    return CablingVerification(
         planned=len(plan.cables),
         observed=len(seen.cables),
         right=len(right),
@@ -129,14 +129,16 @@ def _unproven(maps: Iterable[NameMap]) -> set[PortName]:
     }
 
 
-def _cause_of(group: AbsentGroup, misplaced: list[Explanation]) -> int | None:
+def _cause_of(group: AbsentGroup, misplaced: list[CablingExplanation]) -> int | None:
     """Return the index of the explanation that cuts the group off; None where there is none."""
     if group.boundary:
         return None
     return next((number for number, found in enumerate(misplaced) if cuts_off(found, group)), None)
 
 
-def _absent_and_misplaced(seen: Observation, groups: tuple[AbsentGroup, ...], labels: PlanLabels) -> list[Explanation]:
+def _absent_and_misplaced(
+    seen: CablingObservation, groups: tuple[AbsentGroup, ...], labels: PlanLabels
+) -> list[CablingExplanation]:
     """Return absent, unknown and misplaced parts; an absence that a misplaced cable causes becomes its consequence."""
     explained = {cable.ends for group in groups for cable in (*group.boundary, *group.inner)}
     unknown, rest = split_unknown(seen.difference, labels.devices)
@@ -182,13 +184,13 @@ class Recheck:
     should have produced.
     """
 
-    repaired: tuple[Explanation, ...]
-    left: tuple[Explanation, ...]
-    new: tuple[Explanation, ...]
+    repaired: tuple[CablingExplanation, ...]
+    left: tuple[CablingExplanation, ...]
+    new: tuple[CablingExplanation, ...]
     undone: tuple[Ends, ...]
 
 
-def recheck(before: Verification, after: Verification) -> Recheck:
+def recheck(before: CablingVerification, after: CablingVerification) -> Recheck:
     """Compare two verifications of one plan. Findings are the same if kind, subjects and ports are."""
     known = Counter(map(_key, before.explanations))
     now = Counter(map(_key, after.explanations))
@@ -201,5 +203,5 @@ def recheck(before: Verification, after: Verification) -> Recheck:
     )
 
 
-def _key(explanation: Explanation) -> tuple[object, ...]:
+def _key(explanation: CablingExplanation) -> tuple[object, ...]:
     return explanation.kind, explanation.subjects, explanation.ports

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import PlanLabels, listed
 from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.telemetry import Transceiver
@@ -29,7 +29,7 @@ _PART = re.compile(r"[A-Z]{2,4}\d[\w-]{4,}$")
 
 def wrong_cables(
     right: Iterable[ObservedCable], transceivers: Mapping[PortId, Transceiver], labels: PlanLabels
-) -> Iterator[Explanation]:
+) -> Iterator[CablingExplanation]:
     """Yield one explanation for each right link that has not the planned cable."""
     if not transceivers:
         return
@@ -87,9 +87,9 @@ def _has(words: str, sign: str) -> bool:
     return words.startswith(sign) or re.search(rf"\b{re.escape(sign)}\b", words) is not None
 
 
-def _explain(cable: PlannedCable, problems: list[str], labels: PlanLabels) -> Explanation:
+def _explain(cable: PlannedCable, problems: list[str], labels: PlanLabels) -> CablingExplanation:
     first, second = cable.source, cable.destination
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.WRONG_CABLE,
         cause=f"the cable {labels.port(first)} – {labels.port(second)} is not the planned one: {'; '.join(problems)}",
         action=f"{labels.at(first.device)}{labels.port(first)}: exchange the cable, or correct the plan",

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from clusterctl.cabling.health.counters import Doubt, Growth, growth
-from clusterctl.cabling.health.symptoms import Window
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import PortId
@@ -26,7 +26,7 @@ MOST = 24
 
 def window_over(
     readings: Sequence[Telemetry], limits: FabricLimits, modules: Mapping[PortId, Transceiver]
-) -> Window | None:
+) -> HealthWindow | None:
     """Return the window from the first to the last of the readings by their times; None for fewer than two."""
     timed = sorted(((one.at, one) for one in readings if one.at is not None), key=lambda pair: pair[0])
     chosen = thinned([one for _, one in timed])
@@ -37,10 +37,12 @@ def window_over(
     grown = {
         port: total(growth(a.counters.get(port), b.counters.get(port)) for a, b in pairwise(chosen)) for port in ports
     }
-    return Window(chosen[0], chosen[-1], seconds, limits, modules, grown)
+    return HealthWindow(chosen[0], chosen[-1], seconds, limits, modules, grown)
 
 
-def after_repairs(window: Window, readings: Sequence[Telemetry], since: Mapping[PortId, datetime]) -> Window:
+def after_repairs(
+    window: HealthWindow, readings: Sequence[Telemetry], since: Mapping[PortId, datetime]
+) -> HealthWindow:
     """Return the window in which the counters of these ports count from their times on: errors of a link before its
     repair prove nothing of it. A port without two readings since then is not measured.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.health.counters import throughput_gbps
-from clusterctl.cabling.health.symptoms import HealthKind, Window, errors_added
+from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow, errors_added
 from clusterctl.cabling.labels import PlanLabels, plan_labels
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
@@ -135,7 +135,7 @@ class PortRate:
     errors: Mapping[str, float]
 
 
-def port_rates(fabric: Fabric, window: Window, places: FabricLabels) -> Iterator[PortRate]:
+def port_rates(fabric: Fabric, window: HealthWindow, places: FabricLabels) -> Iterator[PortRate]:
     """Yield the rates of both ends of every cable."""
     for link in fabric.cables():
         for port in places.ordered(link):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.health.counters import Doubt
 from clusterctl.cabling.health.findings import FabricLabels
-from clusterctl.cabling.health.symptoms import JUDGED, HealthKind, Symptom, Window
+from clusterctl.cabling.health.symptoms import JUDGED, HealthKind, HealthWindow, Symptom
 from clusterctl.fleet.fabric.topology import Link, PortId
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.payloads.hardware import BadLinks
@@ -15,7 +15,7 @@ _BY_COUNTERS = {kind.value: kind for kind in (HealthKind.FLAPPING, HealthKind.BI
 
 
 def still_bad(
-    before: Iterable[BadLinks], window: Window, links: Iterable[Link], places: FabricLabels
+    before: Iterable[BadLinks], window: HealthWindow, links: Iterable[Link], places: FabricLabels
 ) -> Mapping[frozenset[PortId], tuple[Symptom, ...]]:
     """Return further symptoms of links that were bad before and have a full error counter now, by both ends.
 
@@ -35,7 +35,7 @@ def _failed(one: BadLinks) -> bool:
     return one.verdict == Verdict.FAIL.value and one.kind in _BY_COUNTERS
 
 
-def _full(kind: HealthKind, window: Window, link: Link, places: FabricLabels) -> Iterator[Symptom]:
+def _full(kind: HealthKind, window: HealthWindow, link: Link, places: FabricLabels) -> Iterator[Symptom]:
     for port in (link.a, link.b):
         doubts = window.growth(port).doubts
         for counter in JUDGED:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.health.counters import throughput_gbps
 from clusterctl.cabling.health.findings import FabricLabels, HealthFinding
-from clusterctl.cabling.health.symptoms import HealthKind, Window, is_hot, span, temperature
+from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow, is_hot, span, temperature
 from clusterctl.cabling.labels import listed
 from clusterctl.fleet.fabric.telemetry import Transceiver
 from clusterctl.fleet.fabric.topology import DeviceKind, Link, PortId
@@ -100,7 +100,7 @@ class _Item:
 
 
 def group(
-    findings: Sequence[HealthFinding], links: Sequence[Link], window: Window, places: FabricLabels
+    findings: Sequence[HealthFinding], links: Sequence[Link], window: HealthWindow, places: FabricLabels
 ) -> tuple[HealthGroup, ...]:
     """Return the groups, the largest of each kind first. A finding is in one group at most.
 
@@ -128,7 +128,7 @@ def batch_of(part: Transceiver) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    window: Window
+    window: HealthWindow
     places: FabricLabels
 
     def of(self, *ends: PortId) -> frozenset[Trait]:

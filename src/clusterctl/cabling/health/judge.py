@@ -13,9 +13,9 @@ from clusterctl.cabling.health.groups import HealthGroup, group
 from clusterctl.cabling.health.symptoms import (
     DOWNED,
     HealthKind,
+    HealthWindow,
     Symptom,
     Unproven,
-    Window,
     counter_symptoms,
     errors_added,
     hot_devices,
@@ -59,7 +59,7 @@ def mixed(
             yield _judge(model, members)
 
 
-def _modules(window: Window, ports: Iterable[PortId]) -> tuple[tuple[PortId, Transceiver], ...]:
+def _modules(window: HealthWindow, ports: Iterable[PortId]) -> tuple[tuple[PortId, Transceiver], ...]:
     """Return the modules that were read, by port."""
     return tuple((port, part) for port in ports if (part := window.module(port)) is not None)
 
@@ -84,7 +84,7 @@ _ORDER = {kind: place for place, kind in enumerate(HealthKind)}
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class FabricHealth:
     """Of `links` cables `proven` are healthy and `bad` are not; the rest is proven neither way.
 
     proven_ber    bit error rate (errors per bit) that healthy links stay below; None where the interval proves none
@@ -112,11 +112,11 @@ class Health:
 
 def judge_health(
     fabric: Fabric,
-    window: Window,
+    window: HealthWindow,
     places: FabricLabels,
     earlier: Fabric | None = None,
     under_load: Mapping[frozenset[PortId], tuple[Symptom, ...]] = MappingProxyType({}),
-) -> Health:
+) -> FabricHealth:
     """Return the health. `earlier` is the fabric of the first reading, if known: its links that are gone are LOST.
 
     `under_load`: further symptoms of links, by both ends.
@@ -142,7 +142,7 @@ def judge_health(
     found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
     total, broken = len(cables) + len(lost), bad + len(lost)
     links = _with_gone(cables, earlier) if lost and earlier else cables
-    return Health(
+    return FabricHealth(
         links=total,
         proven=total - broken - sum(map(len, doubtful.values())),
         bad=broken,
@@ -155,7 +155,7 @@ def judge_health(
     )
 
 
-def _restarted(cables: Iterable[Link], window: Window, places: FabricLabels) -> dict[str, int]:
+def _restarted(cables: Iterable[Link], window: HealthWindow, places: FabricLabels) -> dict[str, int]:
     """Return the hosts of which all links, two or more, went down equally often, and the number of their links.
 
     Adapters may keep their counters over a restart of the host: then both ends count that the link went down.
@@ -198,7 +198,7 @@ def _with_gone(cables: Sequence[Link], earlier: Fabric) -> list[Link]:
     return [*cables, *(link for link in earlier.cables() if link not in there)]
 
 
-def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: Window) -> HealthFinding:
+def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: HealthWindow) -> HealthFinding:
     """Return the finding with all symptoms, and with growth of other counters within their limits."""
     first, second = places.ordered(link)
     counters = [(port, name, count) for port in (first, second) for name, count in errors_added(window, port)]
@@ -231,14 +231,14 @@ def _serials(modules: Iterable[tuple[PortId, Transceiver]], places: FabricLabels
     return f"; {listed(named)}" if named else ""
 
 
-def _lost(fabric: Fabric, earlier: Fabric, places: FabricLabels, window: Window) -> Iterator[HealthFinding]:
+def _lost(fabric: Fabric, earlier: Fabric, places: FabricLabels, window: HealthWindow) -> Iterator[HealthFinding]:
     now = {frozenset((link.a, link.b)) for link in fabric.cables()}
     for link in earlier.cables():
         if frozenset((link.a, link.b)) not in now:
             yield _explain(link, [Symptom(HealthKind.LOST, Verdict.FAIL, "was up and is not any more")], places, window)
 
 
-def _hot(window: Window, places: FabricLabels) -> Iterator[HealthFinding]:
+def _hot(window: HealthWindow, places: FabricLabels) -> Iterator[HealthFinding]:
     """Yield a finding for each hot chip: it may cause errors on many links."""
     by_device: dict[Guid, list[Symptom]] = defaultdict(list)
     for guid, symptom in hot_devices(window, places.device):
@@ -256,7 +256,7 @@ def _hot(window: Window, places: FabricLabels) -> Iterator[HealthFinding]:
         )
 
 
-def _firmware(fabric: Fabric, window: Window, places: FabricLabels) -> Iterator[HealthFinding]:
+def _firmware(fabric: Fabric, window: HealthWindow, places: FabricLabels) -> Iterator[HealthFinding]:
     most = window.limits.value("firmware_versions_max")
     for found in mixed(fabric, window.after, places.device, places.port, most):
         counts = ", ".join(f"{count} × {version}" for version, count in found.versions)
@@ -278,7 +278,7 @@ _DOUBTS = {
 }
 
 
-def _unproven(why: Unproven, links: list[Link], places: FabricLabels, window: Window) -> HealthFinding:
+def _unproven(why: Unproven, links: list[Link], places: FabricLabels, window: HealthWindow) -> HealthFinding:
     reasons = sorted(_DOUBTS[doubt] for doubt in why.doubts)
     if why.needed_s is not None:
         ber = window.limits.value("symbol_ber_max")
@@ -294,7 +294,7 @@ def _unproven(why: Unproven, links: list[Link], places: FabricLabels, window: Wi
     )
 
 
-def _proven_ber(window: Window, links: Iterable[Link]) -> float | None:
+def _proven_ber(window: HealthWindow, links: Iterable[Link]) -> float | None:
     """Return the strictest level for which the interval was long enough on every link."""
     cables = tuple(links)
     for level in ("goal", "max"):
@@ -303,7 +303,7 @@ def _proven_ber(window: Window, links: Iterable[Link]) -> float | None:
     return None
 
 
-def _not_measured(window: Window) -> Iterator[str]:
+def _not_measured(window: HealthWindow) -> Iterator[str]:
     after = window.after
     modules = after.transceivers.values()
     measured = {

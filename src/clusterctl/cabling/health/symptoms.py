@@ -41,7 +41,7 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class HealthWindow:
     """Two readings of one fabric, `seconds` apart, and the limits that they are judged by.
 
     modules  cable ends and transceivers by port as an earlier reading had them, where these readings have none
@@ -92,7 +92,7 @@ DOWNED, _SYMBOLS = "LinkDownedCounter", "SymbolErrorCounter"
 JUDGED = (DOWNED, _SYMBOLS, *(rate.counter for rate in _RATES))
 
 
-def counter_symptoms(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
+def counter_symptoms(window: HealthWindow, link: Link, label: Label) -> Iterator[Symptom]:
     """Yield the symptoms that the counters of both ends show."""
     grown = {port: window.growth(port) for port in (link.a, link.b)}
     yield from _downs(window, grown, label)
@@ -102,7 +102,7 @@ def counter_symptoms(window: Window, link: Link, label: Label) -> Iterator[Sympt
             yield from _rate(window, rate, added.of(rate.counter), label(port))
 
 
-def errors_added(window: Window, port: PortId) -> Iterator[tuple[str, int]]:
+def errors_added(window: HealthWindow, port: PortId) -> Iterator[tuple[str, int]]:
     """Yield the port's error counters that grew, and their growth."""
     grown = window.growth(port)
     yield from ((counter, grown.of(counter)) for counter in HIGHEST if grown.of(counter))
@@ -116,7 +116,7 @@ class Unproven:
     needed_s: float | None
 
 
-def unproven(window: Window, link: Link) -> Unproven | None:
+def unproven(window: HealthWindow, link: Link) -> Unproven | None:
     """Return why the counters do not prove the link; None where they do."""
     growths = (window.growth(port) for port in (link.a, link.b))
     found = {doubt for grown in growths for counter, doubt in grown.doubts.items() if counter in JUDGED}
@@ -138,7 +138,7 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _downs(window: Window, grown: dict[PortId, Growth], label: Label) -> Iterator[Symptom]:
+def _downs(window: HealthWindow, grown: dict[PortId, Growth], label: Label) -> Iterator[Symptom]:
     """Yield symptoms of links that went down: both ends count that; if one end does, the other was restarted."""
     limit = window.limits.value("link_downs_max")
     downs = {port: added.of(DOWNED) for port, added in grown.items()}
@@ -152,7 +152,7 @@ def _downs(window: Window, grown: dict[PortId, Growth], label: Label) -> Iterato
             yield Symptom(HealthKind.WENT_DOWN, Verdict.WARN, text, frozenset({DOWNED}))
 
 
-def _bit_errors(window: Window, link: Link, errors: int, port: str) -> Iterator[Symptom]:
+def _bit_errors(window: HealthWindow, link: Link, errors: int, port: str) -> Iterator[Symptom]:
     """Yield bit errors of the receiving end, judged over the limit's interval even if the readings are closer."""
     for level, verdict in (("max", Verdict.FAIL), ("goal", Verdict.WARN)):
         seconds = max(window.seconds, interval_s(window.limits, link, level))
@@ -164,7 +164,7 @@ def _bit_errors(window: Window, link: Link, errors: int, port: str) -> Iterator[
             return
 
 
-def _rate(window: Window, rate: _Rate, count: int, port: str) -> Iterator[Symptom]:
+def _rate(window: HealthWindow, rate: _Rate, count: int, port: str) -> Iterator[Symptom]:
     limit = window.limits[rate.limit]
     periods = max(1.0, window.seconds / rate.period) if rate.period else 1.0
     if count > limit.value * periods:
@@ -172,38 +172,38 @@ def _rate(window: Window, rate: _Rate, count: int, port: str) -> Iterator[Sympto
         yield Symptom(rate.kind, rate.verdict, text, frozenset({rate.counter}))
 
 
-def sensor_symptoms(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
+def sensor_symptoms(window: HealthWindow, link: Link, label: Label) -> Iterator[Symptom]:
     """Yield the symptoms that sensors of both ends report."""
     for port in (link.a, link.b):
         yield from _effective(window, port, label(port))
         yield from _heat(window, port, label(port))
 
 
-def _effective(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
+def _effective(window: HealthWindow, port: PortId, name: str) -> Iterator[Symptom]:
     rates, limit = window.after.error_rates.get(port), window.limits["effective_ber_max"]
     if rates is not None and rates.effective is not None and rates.effective > limit.value:
         text = f"an effective BER of {rates.effective:.1e} at {name} (at most {limit.value:g})"
         yield Symptom(HealthKind.BIT_ERRORS, Verdict.FAIL, text)
 
 
-def _heat(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
+def _heat(window: HealthWindow, port: PortId, name: str) -> Iterator[Symptom]:
     then, now = (temperature(reading, port) for reading in (window.before, window.after))
     yield from _judge(window, then, now, f"the transceiver in {name}")
 
 
-def is_hot(window: Window, port: PortId) -> bool:
+def is_hot(window: HealthWindow, port: PortId) -> bool:
     """Return whether the transceiver in a port is too hot, or became hotter than its limit allows."""
     return any(_heat(window, port, ""))
 
 
-def hot_devices(window: Window, label: Callable[[Guid], str]) -> Iterator[tuple[Guid, Symptom]]:
+def hot_devices(window: HealthWindow, label: Callable[[Guid], str]) -> Iterator[tuple[Guid, Symptom]]:
     """Yield the symptoms of switches and adapters from their own temperature sensors."""
     for guid, now in window.after.temperatures.items():
         for symptom in _judge(window, window.before.temperatures.get(guid), now, label(guid)):
             yield guid, symptom
 
 
-def _judge(window: Window, then: float | None, now: float | None, what: str) -> Iterator[Symptom]:
+def _judge(window: HealthWindow, then: float | None, now: float | None, what: str) -> Iterator[Symptom]:
     if now is None:
         return
     highest, rise = window.limits["temperature_max"], window.limits["temperature_rise_max"]

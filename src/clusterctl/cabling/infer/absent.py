@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.actions import Ends
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import ranges, shortened
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
@@ -23,7 +23,7 @@ _FEWEST = 3
 
 def absent_switches(
     trunks: Iterable[Ends], pods: Iterable[tuple[str, ...]], level: Mapping[str, int]
-) -> Iterator[Explanation]:
+) -> Iterator[CablingExplanation]:
     """Yield one explanation for each absent switch.
 
     `pods` are groups of lower switches cabled alike; `level` is the tier of each switch.
@@ -103,11 +103,11 @@ def _missing_names(row: set[str]) -> Iterator[str]:
                 yield f"{head}{number:0{width}}{tail}"
 
 
-def _explain(name: str, ports: list[int], neighbours: Mapping[str, _Ports], row: set[str]) -> Explanation:
+def _explain(name: str, ports: list[int], neighbours: Mapping[str, _Ports], row: set[str]) -> CablingExplanation:
     around = sorted(neighbours, key=natural_key)
     places = f"port{'s' if len(ports) > 1 else ''} {ranges(ports)}"
     like = sorted(row, key=natural_key)
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.ABSENT_DEVICE,
         cause=f"{name} is not seen: {places} of all {len(around)} switches {around[0]} … {around[-1]} are free, "
         f"among those that lead to {like[0]} … {like[-1]}, and no switch has its name",

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from clusterctl.cabling.actions import Ends
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
+from clusterctl.cabling.explain.verify import CablingVerification, verify
 from clusterctl.cabling.infer.absent import absent_switches
-from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
+from clusterctl.cabling.infer.rules import HostCable, HostCablingRule, TrunkRule, infer_hosts, infer_trunks, tiers
 from clusterctl.cabling.names import Hosts, Named, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
@@ -28,7 +28,7 @@ class Inference:
     judged: int
     unjudged: int
     rules: tuple[str, ...]
-    absent: tuple[Explanation, ...] = ()
+    absent: tuple[CablingExplanation, ...] = ()
 
 
 def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
@@ -74,7 +74,7 @@ def _undisputed(expected: Iterable[Ends]) -> list[Ends]:
     return [ends for ends in expected if all(count[port] == 1 for port in ends)]
 
 
-def _rules(hosts: HostRule, trunks: TrunkRule) -> tuple[str, ...]:
+def _rules(hosts: HostCablingRule, trunks: TrunkRule) -> tuple[str, ...]:
     rules = []
     if hosts.expected:
         leaves = sum(len(group) for group in hosts.groups)
@@ -96,7 +96,7 @@ class Unplanned:
     """`verification` counts as planned what the inferred rules ask for; cables that no rule covers are a finding."""
 
     inference: Inference
-    verification: Verification
+    verification: CablingVerification
 
 
 def verify_unplanned(fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: float | None = None) -> Unplanned:
@@ -115,10 +115,10 @@ def verify_unplanned(fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: f
     return Unplanned(inference, judged)
 
 
-def _no_rule(inference: Inference) -> Explanation:
+def _no_rule(inference: Inference) -> CablingExplanation:
     """Return the explanation of cables that are neither right nor wrong."""
     some = "no rule was found in this fabric" if not inference.judged else "no inferred rule covers them"
-    return Explanation(
+    return CablingExplanation(
         kind=FaultKind.NO_RULE,
         cause=f"{inference.unjudged} cables are not judged: {some}",
         action="give a wiring plan (--plan) to have them judged",

@@ -71,7 +71,7 @@ class HostCable:
 
 
 @dataclass(frozen=True, slots=True)
-class HostRule:
+class HostCablingRule:
     """`expected` are the cables that the rule asks for; `groups` rail → leaf, for each group of hosts."""
 
     expected: tuple[Ends, ...]
@@ -88,7 +88,7 @@ def _leaf_groups(cables: Iterable[HostCable]) -> list[dict[str, str]]:
     return [_by_rail(group, rails) for group in alike(hosts_of)]
 
 
-def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
+def infer_hosts(cables: Iterable[HostCable]) -> HostCablingRule:
     """Return the rule of the hosts: leaves with one rail each, in groups that serve the same hosts.
 
     A host is in the same port of each of them, or its port follows from its number; else nothing is expected.
@@ -102,7 +102,7 @@ def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
         if cable.adapter.device in homes:
             members[homes[cable.adapter.device]].append(cable)
     expected = [ends for number, group in enumerate(groups) for ends in _of_group(members[number], group)]
-    return HostRule(tuple(expected), tuple(groups))
+    return HostCablingRule(tuple(expected), tuple(groups))
 
 
 def _by_rail(group: Iterable[str], rails: Mapping[str, str | None]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.cabling.lint.rails import host_of
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric
@@ -90,7 +90,7 @@ def _where(plan: PlanIndex, name: str) -> tuple[str, ...]:
     return lines(_of(plan, name))[:3]
 
 
-def _of(plan: PlanIndex, name: str) -> Iterable[Listed]:
+def _of(plan: PlanIndex, name: str) -> Iterable[ListedPort]:
     entries = plan.switches.get(name)
     return entries or (entry for entry in plan.listed if any(end.device == name for end in entry.ends))
 

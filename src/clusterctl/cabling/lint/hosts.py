@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.labels import shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.cabling.lint.rails import leaf_rails
 from clusterctl.cabling.names import short
 from clusterctl.fleet.fabric.wiring import PortName
@@ -17,7 +17,7 @@ _ALIKE = 4
 """Hosts of one pattern of names that are enough to show what is usual."""
 _SHARE = 0.6
 _DIGITS = re.compile(r"\d+")
-_End = tuple[PortName, Listed]
+_End = tuple[PortName, ListedPort]
 """An adapter's port, and the cable that is plugged into it."""
 
 
@@ -25,7 +25,7 @@ def host_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield hosts with fewer or more adapters than similar hosts, names that are nearly the same, and adapters on
     another rail than those of most hosts.
     """
-    cables: dict[str, list[Listed]] = defaultdict(list)
+    cables: dict[str, list[ListedPort]] = defaultdict(list)
     for entry in plan.listed:
         for end in entry.ends:
             if end.device in plan.hosts:
@@ -39,7 +39,7 @@ def _pattern(name: str) -> str:
     return _DIGITS.sub("#", short(name))
 
 
-def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
+def _counts(cables: Mapping[str, list[ListedPort]]) -> Iterator[PlanProblem]:
     alike: dict[str, list[str]] = defaultdict(list)
     for host in cables:
         alike[_pattern(host)].append(host)
@@ -55,13 +55,13 @@ def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
             yield PlanProblem(ProblemKind.ADAPTER_COUNT, cause, action, lines(cables[host]), (host,))
 
 
-def _names(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
+def _names(cables: Mapping[str, list[ListedPort]]) -> Iterator[PlanProblem]:
     """Yield pairs of host names that are nearly the same."""
     yield from _spelled_otherwise(cables)
     yield from _mistyped(cables)
 
 
-def _spelled_otherwise(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
+def _spelled_otherwise(cables: Mapping[str, list[ListedPort]]) -> Iterator[PlanProblem]:
     """Yield names that differ in case, domain or leading zeros only."""
     plain: dict[str, list[str]] = defaultdict(list)
     for host in sorted(cables, key=natural_key):
@@ -71,7 +71,7 @@ def _spelled_otherwise(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProbl
             yield _similar(same[0], same[1], cables)
 
 
-def _mistyped(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
+def _mistyped(cables: Mapping[str, list[ListedPort]]) -> Iterator[PlanProblem]:
     """Yield rare names that are one letter apart from another, where both have no more cables than one host has."""
     patterns = {host: _pattern(host) for host in cables}
     usual = _usual_counts(cables, patterns)
@@ -84,7 +84,7 @@ def _mistyped(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
             yield _similar(host, other, cables)
 
 
-def _usual_counts(cables: Mapping[str, list[Listed]], patterns: Mapping[str, str]) -> dict[str, int]:
+def _usual_counts(cables: Mapping[str, list[ListedPort]], patterns: Mapping[str, str]) -> dict[str, int]:
     """Return the usual number of cables of each pattern that enough hosts have."""
     counts: dict[str, list[int]] = defaultdict(list)
     for host, pattern in patterns.items():
@@ -96,7 +96,7 @@ def _usual(counts: Iterable[int]) -> int:
     return Counter(counts).most_common(1)[0][0]
 
 
-def _similar(first: str, second: str, cables: Mapping[str, list[Listed]]) -> PlanProblem:
+def _similar(first: str, second: str, cables: Mapping[str, list[ListedPort]]) -> PlanProblem:
     cause = (
         f"the host names {first} ({len(cables[first])} cables) and {second} ({len(cables[second])} cables) are nearly "
         "the same"
@@ -117,7 +117,7 @@ def _one_apart(first: str, second: str) -> bool:
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
-def _rails(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
+def _rails(plan: PlanIndex, cables: Mapping[str, list[ListedPort]]) -> Iterator[PlanProblem]:
     """Yield adapters on another rail than those of the same name, where the plan names rails."""
     for adapter, by_rail in _by_adapter(plan, cables).items():
         usual, found = max(by_rail.items(), key=lambda item: len(item[1]))
@@ -128,7 +128,7 @@ def _rails(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Iterator[Plan
                 yield _other_rail(adapter, rail, others, f"rail {usual} of {len(found)} other hosts")
 
 
-def _by_adapter(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Mapping[str, dict[str, list[_End]]]:
+def _by_adapter(plan: PlanIndex, cables: Mapping[str, list[ListedPort]]) -> Mapping[str, dict[str, list[_End]]]:
     """Return the ends of hosts by the adapter's name and the rail, without leaves of several rails.
 
     These leaves have problems of their own. The only adapter of a host may be on any rail.

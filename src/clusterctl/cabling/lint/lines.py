@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, qm9700_cage, shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, PlanRules, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProblem, PlanRules, ProblemKind, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
@@ -29,7 +29,7 @@ def port_flaws(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
 
 def _used_twice(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield the ports with several cables, and each cable that is listed several times."""
-    users: dict[PortName, list[Listed]] = defaultdict(list)
+    users: dict[PortName, list[ListedPort]] = defaultdict(list)
     for entry in plan.listed:
         for end in set(entry.ends):
             users[end].append(entry)
@@ -43,13 +43,13 @@ def _used_twice(plan: PlanIndex) -> Iterator[PlanProblem]:
             yield _port_twice(port, entries)
 
 
-def _cable_twice(port: PortName, entries: list[Listed]) -> PlanProblem:
+def _cable_twice(port: PortName, entries: list[ListedPort]) -> PlanProblem:
     source, destination = entries[0].ends
     cause = f"the cable {source} – {destination} is listed {len(entries)} times"
     return PlanProblem(ProblemKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
 
 
-def _port_twice(port: PortName, entries: list[Listed]) -> PlanProblem:
+def _port_twice(port: PortName, entries: list[ListedPort]) -> PlanProblem:
     peers = [str(end) for entry in entries for end in entry.ends if end != port]
     cause = f"{port} has {len(entries)} cables: to {shortened(peers)}"
     return PlanProblem(ProblemKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
@@ -74,7 +74,7 @@ def _numbers(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
     """Yield one flaw for each switch with ports that it does not have."""
     for switch, entries in plan.switches.items():
         radix, known = _radix(plan.models.get(switch, ""), rules)
-        wrong: dict[str, Listed] = {}
+        wrong: dict[str, ListedPort] = {}
         for entry in entries:
             port = plan.near(entry, switch).port
             if port.isdigit() and not 1 <= int(port) <= radix:
@@ -99,7 +99,7 @@ def _radix(model: str, rules: PlanRules) -> tuple[int, bool]:
 
 def _serials(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield duplicate serials. A splitter cable has two links and one serial: both in one cage of a switch."""
-    by_serial: dict[str, list[Listed]] = defaultdict(list)
+    by_serial: dict[str, list[ListedPort]] = defaultdict(list)
     for entry in plan.listed:
         if entry.cable.serial:
             by_serial[entry.cable.serial].append(entry)
@@ -111,11 +111,11 @@ def _serials(plan: PlanIndex) -> Iterator[PlanProblem]:
             yield PlanProblem(ProblemKind.SERIAL_TWICE, cause, action, lines(entries), (serial,))
 
 
-def _one_splitter(first: Listed, second: Listed) -> bool:
+def _one_splitter(first: ListedPort, second: ListedPort) -> bool:
     return bool(_cages(first) & _cages(second))
 
 
-def _cages(entry: Listed) -> set[tuple[str, int]]:
+def _cages(entry: ListedPort) -> set[tuple[str, int]]:
     """Return the twin-port cages at both ends: ports 2n - 1 and 2n share cage n."""
     return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if end.port.isdigit()}
 
@@ -166,7 +166,7 @@ def cage_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
             yield from _split(plan, switch, entries)
 
 
-def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[PlanProblem]:
+def _labelled_twice(switch: str, labelled: list[ListedPort]) -> Iterator[PlanProblem]:
     counts = Counter(entry.cable.cage for entry in labelled)
     twice = sorted((cage for cage, count in counts.items() if count > 1), key=natural_key)
     if twice:
@@ -176,7 +176,7 @@ def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[PlanProblem
         yield PlanProblem(ProblemKind.CAGE_TWICE, cause, action, lines(entries), (switch,))
 
 
-def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[PlanProblem]:
+def _mislabelled(switch: str, twin: list[ListedPort]) -> Iterator[PlanProblem]:
     """Yield the labels against the rule, where most labels follow it; else the switch is numbered otherwise."""
     wrong = [e for e in twin if e.cable.labelled.port.isdigit() and e.cable.cage != _rule(e)]
     if wrong and 2 * len(wrong) < len(twin):
@@ -185,12 +185,12 @@ def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[PlanProblem]:
         yield PlanProblem(ProblemKind.CAGE_LABEL, f"{switch}: {shortened(ports)}", action, lines(wrong), (switch,))
 
 
-def _rule(entry: Listed) -> str:
+def _rule(entry: ListedPort) -> str:
     return qm9700_cage(int(entry.cable.labelled.port))
 
 
-def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterator[PlanProblem]:
-    cages: dict[int, list[Listed]] = defaultdict(list)
+def _split(plan: PlanIndex, switch: str, entries: tuple[ListedPort, ...]) -> Iterator[PlanProblem]:
+    cages: dict[int, list[ListedPort]] = defaultdict(list)
     for entry in entries:
         port = plan.near(entry, switch).port
         if port.isdigit():

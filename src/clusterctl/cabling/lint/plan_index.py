@@ -65,7 +65,7 @@ class PlanRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedPort:
     """A cable, and the file that lists it."""
 
     cable: PlannedCable
@@ -85,17 +85,17 @@ class PlanIndex:
     """All files of a plan at once. `switches` have their cables by device; `host_links` are (switch port, adapter)."""
 
     drafts: tuple[PlanDraft, ...]
-    listed: tuple[Listed, ...]
+    listed: tuple[ListedPort, ...]
     hosts: frozenset[str]
-    switches: Mapping[str, tuple[Listed, ...]]
+    switches: Mapping[str, tuple[ListedPort, ...]]
     models: Mapping[str, str]
 
-    def far(self, entry: Listed, switch: str) -> PortName:
+    def far(self, entry: ListedPort, switch: str) -> PortName:
         """Return the end that is not at `switch`."""
         cable = entry.cable
         return cable.destination if cable.source.device == switch else cable.source
 
-    def near(self, entry: Listed, switch: str) -> PortName:
+    def near(self, entry: ListedPort, switch: str) -> PortName:
         """Return the end at `switch`."""
         cable = entry.cable
         return cable.source if cable.source.device == switch else cable.destination
@@ -105,13 +105,13 @@ def index(drafts: Iterable[PlanDraft]) -> PlanIndex:
     """Return the files as one plan. A device is a host if it is a host in one of the files."""
     drafts = tuple(drafts)
     hosts = frozenset(host for draft in drafts for host in draft.hosts)
-    listed = tuple(Listed(cable, draft) for draft in drafts for cable in draft.cables)
+    listed = tuple(ListedPort(cable, draft) for draft in drafts for cable in draft.cables)
     models = {device: model for draft in drafts for device, model in draft.models.items()}
     return PlanIndex(drafts, listed, hosts, _by_switch(listed, hosts), models)
 
 
-def _by_switch(listed: Iterable[Listed], hosts: frozenset[str]) -> dict[str, tuple[Listed, ...]]:
-    switches: dict[str, list[Listed]] = defaultdict(list)
+def _by_switch(listed: Iterable[ListedPort], hosts: frozenset[str]) -> dict[str, tuple[ListedPort, ...]]:
+    switches: dict[str, list[ListedPort]] = defaultdict(list)
     for entry in listed:
         source, destination = entry.cable.source.device, entry.cable.destination.device
         for device in (source,) if source == destination else (source, destination):
@@ -120,6 +120,6 @@ def _by_switch(listed: Iterable[Listed], hosts: frozenset[str]) -> dict[str, tup
     return {name: tuple(entries) for name, entries in switches.items()}
 
 
-def lines(entries: Iterable[Listed]) -> tuple[str, ...]:
+def lines(entries: Iterable[ListedPort]) -> tuple[str, ...]:
     """Return where the cables are listed, as a `PlanProblem` has it."""
     return tuple(dict.fromkeys(entry.where for entry in entries))[:_LINES_SHOWN]

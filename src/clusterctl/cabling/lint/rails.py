@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 
@@ -24,7 +24,7 @@ _ADAPTER_DEVICE = re.compile(r"(.+)-([0-9]+)$")
 Rail = str
 
 
-def rail_of(entry: Listed, adapter: PortName) -> Rail:
+def rail_of(entry: ListedPort, adapter: PortName) -> Rail:
     """Return the rail; empty where it is unknown: a host with mere port numbers that is not called `node001-3`."""
     if entry.cable.rail:
         return entry.cable.rail
@@ -40,11 +40,11 @@ def host_of(adapter: PortName) -> str:
     return match[1] if match else adapter.device
 
 
-def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[Listed]]]:
+def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[ListedPort]]]:
     """Return the cables to hosts by leaf and rail, without leaves of which no rail is known."""
-    found: dict[str, dict[Rail, list[Listed]]] = {}
+    found: dict[str, dict[Rail, list[ListedPort]]] = {}
     for switch, entries in plan.switches.items():
-        rails: dict[Rail, list[Listed]] = defaultdict(list)
+        rails: dict[Rail, list[ListedPort]] = defaultdict(list)
         for entry in entries:
             adapter = plan.far(entry, switch)
             rail = rail_of(entry, adapter) if adapter.device in plan.hosts else ""
@@ -62,7 +62,7 @@ def rail_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
     if 2 * len(mixed) > len(leaves):
         yield _no_rail_plan(mixed, len(leaves))
         return
-    strays: dict[str, list[tuple[Listed, str, Rail]]] = defaultdict(list)
+    strays: dict[str, list[tuple[ListedPort, str, Rail]]] = defaultdict(list)
     for leaf, rails in mixed.items():
         main, others = _main_rail(rails)
         if len(others) * _FEW > len(others) + len(rails[main]):
@@ -74,27 +74,27 @@ def rail_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
         yield _stray_host(plan, host, found)
 
 
-def _main_rail(rails: Mapping[Rail, list[Listed]]) -> tuple[Rail, list[Listed]]:
+def _main_rail(rails: Mapping[Rail, list[ListedPort]]) -> tuple[Rail, list[ListedPort]]:
     """Return the rail with the most cables of a leaf, and the cables of its other rails."""
     main = max(rails, key=lambda rail: len(rails[rail]))
     return main, [entry for rail, entries in rails.items() if rail != main for entry in entries]
 
 
-def _no_rail_plan(mixed: Mapping[str, Mapping[Rail, list[Listed]]], leaves: int) -> PlanProblem:
+def _no_rail_plan(mixed: Mapping[str, Mapping[Rail, list[ListedPort]]], leaves: int) -> PlanProblem:
     entries = [entries[0] for rails in mixed.values() for entries in rails.values()]
     cause = f"{len(mixed)} of {leaves} leaves carry several rails: this is no rail-optimised plan"
     action = "put each rail on its own leaves, name the rails in a column `rail`, or lint with --any-rail"
     return PlanProblem(ProblemKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
 
 
-def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> PlanProblem:
+def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[ListedPort]]) -> PlanProblem:
     numbers = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural_key)]
     entries = [entries[0] for entries in rails.values()]
     action = f"{leaf}: keep one rail on it, or name the rails in a column `rail`"
     return PlanProblem(ProblemKind.MIXED_RAILS, f"{leaf} carries {listed(numbers)}", action, lines(entries), (leaf,))
 
 
-def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> PlanProblem:
+def _stray_host(plan: PlanIndex, host: str, found: list[tuple[ListedPort, str, Rail]]) -> PlanProblem:
     parts = []
     for entry, leaf, main in found:
         adapter = plan.far(entry, leaf)

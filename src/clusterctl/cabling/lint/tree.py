@@ -7,31 +7,31 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.labels import shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, PlanRules, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProblem, PlanRules, ProblemKind, lines
 from clusterctl.cabling.lint.rails import leaf_rails
 from clusterctl.fleet.natural_order import natural_key
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class LintTree:
     """`tier` counts from the hosts (a leaf is 1); `down` and `up` are a switch's cables to lower and higher tiers."""
 
     tier: Mapping[str, int]
-    down: Mapping[str, tuple[Listed, ...]]
-    up: Mapping[str, tuple[Listed, ...]]
+    down: Mapping[str, tuple[ListedPort, ...]]
+    up: Mapping[str, tuple[ListedPort, ...]]
 
 
-def tree_of(plan: PlanIndex) -> Tree:
+def tree_of(plan: PlanIndex) -> LintTree:
     """Return the tiers by the shortest way to a host; switches without one are in none."""
     tier = _tiers(plan)
-    down: dict[str, tuple[Listed, ...]] = {}
-    up: dict[str, tuple[Listed, ...]] = {}
+    down: dict[str, tuple[ListedPort, ...]] = {}
+    up: dict[str, tuple[ListedPort, ...]] = {}
     for switch, entries in plan.switches.items():
         own = tier.get(switch, 0)
         far = [(entry, tier.get(plan.far(entry, switch).device, 0)) for entry in entries]
         down[switch] = tuple(entry for entry, other in far if other < own)
         up[switch] = tuple(entry for entry, other in far if other > own)
-    return Tree(tier, down, up)
+    return LintTree(tier, down, up)
 
 
 def _tiers(plan: PlanIndex) -> dict[str, int]:
@@ -62,7 +62,9 @@ def tree_flaws(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
     yield from _uneven_tiers(tree)
 
 
-def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: PlanRules) -> PlanProblem:
+def _oversubscribed(
+    leaf: str, down: tuple[ListedPort, ...], up: tuple[ListedPort, ...], rules: PlanRules
+) -> PlanProblem:
     ratio = len(down) / len(up)
     cause = (
         f"{leaf}: {len(down)} cables to hosts share {len(up)} uplinks, {ratio:.3g}:1, "
@@ -73,7 +75,7 @@ def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...],
     return PlanProblem(ProblemKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
 
 
-def _uneven_pods(plan: PlanIndex, tree: Tree) -> Iterator[PlanProblem]:
+def _uneven_pods(plan: PlanIndex, tree: LintTree) -> Iterator[PlanProblem]:
     """Yield the leaves with an unusual number of links to the spines of their pod."""
     for pod in _pods(plan, tree):
         widths = _widths(plan, tree, pod)
@@ -84,7 +86,7 @@ def _uneven_pods(plan: PlanIndex, tree: Tree) -> Iterator[PlanProblem]:
                 yield _uneven_leaf(leaf, odd, usual[0][0], tree.up[leaf])
 
 
-def _widths(plan: PlanIndex, tree: Tree, pod: list[str]) -> dict[str, dict[str, int]]:
+def _widths(plan: PlanIndex, tree: LintTree, pod: list[str]) -> dict[str, dict[str, int]]:
     """Return the numbers of links between each leaf and each spine of a pod."""
     leaves = [switch for switch in pod if tree.tier[switch] == 1]
     spines = [switch for switch in pod if tree.tier[switch] == 2]
@@ -92,7 +94,7 @@ def _widths(plan: PlanIndex, tree: Tree, pod: list[str]) -> dict[str, dict[str, 
     return {leaf: {spine: found[leaf][spine] for spine in spines} for leaf in leaves}
 
 
-def _uneven_tiers(tree: Tree) -> Iterator[PlanProblem]:
+def _uneven_tiers(tree: LintTree) -> Iterator[PlanProblem]:
     """Yield the switches above the leaves with another number of uplinks than most of their tier."""
     for level in range(2, max(tree.tier.values(), default=0)):
         switches = [switch for switch, tier in tree.tier.items() if tier == level]
@@ -104,7 +106,7 @@ def _uneven_tiers(tree: Tree) -> Iterator[PlanProblem]:
             yield PlanProblem(ProblemKind.UNEVEN_UPLINKS, cause, action, lines(entries), (switch,))
 
 
-def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> PlanProblem:
+def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[ListedPort, ...]) -> PlanProblem:
     numbers = shortened(
         [f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural_key(item[0]))]
     )
@@ -112,7 +114,7 @@ def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed
     return PlanProblem(ProblemKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
 
 
-def _pods(plan: PlanIndex, tree: Tree) -> list[list[str]]:
+def _pods(plan: PlanIndex, tree: LintTree) -> list[list[str]]:
     """Return the leaves and spines that are connected without core switches, pod by pod."""
     joined: dict[str, set[str]] = defaultdict(set)
     for leaf in (switch for switch, tier in tree.tier.items() if tier == 1):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
+from clusterctl.cabling.explain.verify import CablingVerification
 from clusterctl.cabling.health.findings import HealthFinding
-from clusterctl.cabling.health.judge import Health
+from clusterctl.cabling.health.judge import FabricHealth
 from clusterctl.fleet.finding import Verdict
 
 _VERDICTS = {
@@ -31,19 +31,21 @@ class FindingLine:
     links: int
 
 
-def lines_by_rack(verification: Verification, health: Health | None) -> list[tuple[str, list[FindingLine]]]:
+def lines_by_rack(
+    verification: CablingVerification, health: FabricHealth | None
+) -> list[tuple[str, list[FindingLine]]]:
     """Return the findings by rack; those without one come last."""
     lines = sorted(_lines(verification, health), key=lambda line: (not line.rack, line.rack))
     return [(rack, list(found)) for rack, found in groupby(lines, key=lambda line: line.rack)]
 
 
-def _lines(verification: Verification, health: Health | None) -> Iterator[FindingLine]:
+def _lines(verification: CablingVerification, health: FabricHealth | None) -> Iterator[FindingLine]:
     yield from map(_cabling, verification.explanations)
     if health is not None:
         yield from map(_health, health.findings)
 
 
-def _cabling(found: Explanation) -> FindingLine:
+def _cabling(found: CablingExplanation) -> FindingLine:
     kind = found.kind.value.replace("_", " ")
     verdict = _VERDICTS.get(found.kind, Verdict.FAIL)
     return FindingLine(found.rack, verdict.name, kind, found.cause, found.action, found.links)

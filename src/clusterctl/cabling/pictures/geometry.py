@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clusterctl.cabling.pictures.marks import Mark, MarkKind
-from clusterctl.cabling.pictures.tiers import Band, Group, State, Tile
+from clusterctl.cabling.pictures.tiers import Band, Group, State, SwitchTile
 
 WIDTH = 1160
 TILE, _STEP = 16, 19
@@ -23,7 +23,7 @@ _ORDER = {kind: place for place, kind in enumerate(MarkKind)}
 
 @dataclass(frozen=True, slots=True)
 class PlacedTile:
-    tile: Tile
+    tile: SwitchTile
     x: float
     y: float
 

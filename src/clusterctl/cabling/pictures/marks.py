@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.difference import compare
 from clusterctl.cabling.explain.explanation import RATE_KINDS
-from clusterctl.cabling.explain.verify import Verification
-from clusterctl.cabling.health.judge import Health
+from clusterctl.cabling.explain.verify import CablingVerification
+from clusterctl.cabling.health.judge import FabricHealth
 from clusterctl.cabling.names import named_cables
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
@@ -40,7 +40,9 @@ class Mark:
     b: PortName
 
 
-def marks(plan: WiringPlan, fabric: Fabric, verification: Verification, health: Health | None) -> tuple[Mark, ...]:
+def marks(
+    plan: WiringPlan, fabric: Fabric, verification: CablingVerification, health: FabricHealth | None
+) -> tuple[Mark, ...]:
     """Return each link at most once for each kind."""
     difference = compare(plan, named_cables(fabric, verification.names))
     found = [
@@ -52,7 +54,7 @@ def marks(plan: WiringPlan, fabric: Fabric, verification: Verification, health: 
     return tuple(dict.fromkeys(found))
 
 
-def _counted(health: Health) -> Iterator[Mark]:
+def _counted(health: FabricHealth) -> Iterator[Mark]:
     for finding in health.findings:
         if finding.verdict in (Verdict.WARN, Verdict.FAIL):
             kind = MarkKind.UNHEALTHY if finding.verdict is Verdict.FAIL else MarkKind.SUSPECT

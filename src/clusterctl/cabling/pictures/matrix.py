@@ -27,7 +27,7 @@ class Pair(BaseModel):
     value: _Positive
 
 
-class Trial(BaseModel):
+class PairTrial(BaseModel):
     """`{"unit": "Gb/s", "at_least": 360, "pairs": [{"from": "node001", "to": "node002", "value": 391.2}]}`."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -62,10 +62,10 @@ class Matrix:
     measured: int
 
 
-def read_trial(data: bytes, file: str) -> Trial:
+def read_trial(data: bytes, file: str) -> PairTrial:
     """Return the trial of a file. Raise `UsageError` that names the wrong field."""
     try:
-        return Trial.model_validate_json(data)
+        return PairTrial.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -73,7 +73,7 @@ def read_trial(data: bytes, file: str) -> Trial:
         raise UsageError(str(first["msg"]), where=f"{file} {field}".rstrip(), remedy=remedy) from error
 
 
-def matrix(trial: Trial) -> Matrix:
+def matrix(trial: PairTrial) -> Matrix:
     """Return the measured pairs as cells."""
     blocks = _blocks(trial)
     number = {host: row for row, block in enumerate(blocks) for host in block}
@@ -87,14 +87,14 @@ def matrix(trial: Trial) -> Matrix:
     return Matrix(trial.unit, trial.at_least, names, cells, tuple(worst), len(trial.pairs))
 
 
-def _blocks(trial: Trial) -> list[list[str]]:
+def _blocks(trial: PairTrial) -> list[list[str]]:
     """Return the hosts of each row and column: one, or several neighbours where there are too many hosts."""
     hosts = sorted({name for pair in trial.pairs for name in (pair.source, pair.target)}, key=natural_key)
     size = -(-len(hosts) // MOST_SINGLE)
     return [hosts[start : start + size] for start in range(0, len(hosts), size)]
 
 
-def _cell(key: tuple[int, int], values: Iterable[float], trial: Trial, top: float, names: tuple[str, ...]) -> Cell:
+def _cell(key: tuple[int, int], values: Iterable[float], trial: PairTrial, top: float, names: tuple[str, ...]) -> Cell:
     row, column = key
     found = tuple(values)
     slowest = min(found)

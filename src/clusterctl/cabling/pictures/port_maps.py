@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.explain.verify import CablingVerification
 from clusterctl.cabling.labels import PlanLabels
 from clusterctl.cabling.pictures.marks import Mark, MarkKind
-from clusterctl.cabling.pictures.tiers import Band, Tile
+from clusterctl.cabling.pictures.tiers import Band, SwitchTile
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
 
@@ -33,7 +33,7 @@ class PortCell:
 class PortMap:
     """The cabled and planned ports of a switch; of a modular one by board."""
 
-    tile: Tile
+    tile: SwitchTile
     boards: tuple[tuple[str, tuple[PortCell, ...]], ...]
 
     @property
@@ -43,7 +43,7 @@ class PortMap:
 
 
 def device_ports(
-    rows: Iterable[Band], plan: WiringPlan, verification: Verification, found: Iterable[Mark], labels: PlanLabels
+    rows: Iterable[Band], plan: WiringPlan, verification: CablingVerification, found: Iterable[Mark], labels: PlanLabels
 ) -> dict[str, PortMap]:
     """Return the map of each device with ports that are planned or cabled, hosts as well, by name."""
     far = _far_ends(plan, verification)
@@ -53,7 +53,7 @@ def device_ports(
 
 
 def port_maps(
-    rows: Iterable[Band], plan: WiringPlan, verification: Verification, found: Iterable[Mark], labels: PlanLabels
+    rows: Iterable[Band], plan: WiringPlan, verification: CablingVerification, found: Iterable[Mark], labels: PlanLabels
 ) -> tuple[PortMap, ...]:
     """Return one map for each switch, those with something wrong first."""
     far = _far_ends(plan, verification)
@@ -63,7 +63,7 @@ def port_maps(
     return tuple(sorted(maps, key=lambda one: not one.tile.links))
 
 
-def _far_ends(plan: WiringPlan, verification: Verification) -> dict[str, dict[PortName, PortName]]:
+def _far_ends(plan: WiringPlan, verification: CablingVerification) -> dict[str, dict[PortName, PortName]]:
     """Return the other end of each planned or cabled port, by device; the cabled one where they differ."""
     far: dict[str, dict[PortName, PortName]] = defaultdict(dict)
     for ends in (*(tuple(cable.ends) for cable in plan.cables), *map(tuple, verification.cables)):
@@ -100,10 +100,10 @@ def _cell(port: PortName, far: PortName, codes: Mapping[PortName, MarkKind], lab
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PortSlot:
     """A device at its lowest unit; units of a device count from the bottom of the rack."""
 
-    tile: Tile
+    tile: SwitchTile
     unit: int
 
 
@@ -112,8 +112,8 @@ class Elevation:
     """A rack with its devices from top to bottom, and the devices without a unit in the plan."""
 
     rack: str
-    slots: tuple[Slot, ...]
-    unplaced: tuple[Tile, ...]
+    slots: tuple[PortSlot, ...]
+    unplaced: tuple[SwitchTile, ...]
 
     @property
     def wrong(self) -> int:
@@ -123,7 +123,7 @@ class Elevation:
 
 def elevations(rows: Iterable[Band], plan: WiringPlan) -> tuple[Elevation, ...]:
     """Return the racks of the plan; none where it has no places."""
-    racks: dict[str, list[tuple[int | None, Tile]]] = defaultdict(list)
+    racks: dict[str, list[tuple[int | None, SwitchTile]]] = defaultdict(list)
     for row in rows:
         for tile in row.tiles:
             location = plan.locations.get(tile.device)
@@ -132,7 +132,7 @@ def elevations(rows: Iterable[Band], plan: WiringPlan) -> tuple[Elevation, ...]:
     return tuple(_elevation(rack, racks[rack]) for rack in sorted(racks, key=natural_key))
 
 
-def _elevation(rack: str, devices: Sequence[tuple[int | None, Tile]]) -> Elevation:
-    slots = [Slot(tile, unit) for unit, tile in devices if unit is not None]
+def _elevation(rack: str, devices: Sequence[tuple[int | None, SwitchTile]]) -> Elevation:
+    slots = [PortSlot(tile, unit) for unit, tile in devices if unit is not None]
     unplaced = tuple(tile for unit, tile in devices if unit is None)
     return Elevation(rack, tuple(sorted(slots, key=lambda slot: -slot.unit)), unplaced)

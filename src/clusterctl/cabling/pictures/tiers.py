@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.explain.verify import CablingVerification
 from clusterctl.cabling.infer.rules import tiers as switch_tiers
 from clusterctl.cabling.names import named_cables
 from clusterctl.cabling.pictures.marks import Mark, MarkKind
@@ -57,7 +57,7 @@ _SHORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class SwitchTile:
     """One device: `planned` and `seen` count its cables, `marks` are those that something is wrong with."""
 
     device: str
@@ -88,7 +88,7 @@ class Group:
     """The devices of one tier in one rack; of one kind of names, where the plan has no racks."""
 
     name: str
-    tiles: tuple[Tile, ...]
+    tiles: tuple[SwitchTile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,13 @@ class Band:
     groups: tuple[Group, ...]
 
     @property
-    def tiles(self) -> tuple[Tile, ...]:
+    def tiles(self) -> tuple[SwitchTile, ...]:
         return tuple(tile for group in self.groups for tile in group.tiles)
 
 
-def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: Iterable[Mark]) -> tuple[Band, ...]:
+def bands(
+    plan: WiringPlan, fabric: Fabric, verification: CablingVerification, found: Iterable[Mark]
+) -> tuple[Band, ...]:
     """Return every planned and every cabled device in exactly one band."""
     planned = [(cable.source.device, cable.destination.device) for cable in plan.cables]
     cables = named_cables(fabric, verification.names)
@@ -113,14 +115,14 @@ def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: I
     tiers = _tiers(plan.hosts | adapters, planned, seen)
     names = sorted(devices.wanted.keys() | devices.there.keys() | plan.hosts, key=natural_key)
     group_of = _groups(plan, names, tiers)
-    rows: dict[int, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
+    rows: dict[int, dict[str, list[SwitchTile]]] = defaultdict(lambda: defaultdict(list))
     for name in names:
         row = tiers.get(name, len(tiers))
         rows[row][group_of[name]].append(devices.tile(name, _tier(tiers.get(name)), group_of[name]))
     return tuple(_band(groups) for _, groups in sorted(rows.items(), reverse=True))
 
 
-def _band(groups: Mapping[str, Sequence[Tile]]) -> Band:
+def _band(groups: Mapping[str, Sequence[SwitchTile]]) -> Band:
     tier = next(iter(groups.values()))[0].tier
     return Band(tier, tuple(Group(name, tuple(groups[name])) for name in sorted(groups, key=natural_key)))
 
@@ -151,10 +153,10 @@ class _Devices:
     there: Counter[str]
     wrong: Mapping[str, Sequence[Mark]]
 
-    def tile(self, name: str, tier: str, group: str) -> Tile:
+    def tile(self, name: str, tier: str, group: str) -> SwitchTile:
         """Return a device with its state."""
         marks = tuple(self.wrong.get(name, ()))
-        return Tile(name, tier, group, self._state(name, marks), self.wanted[name], self.there[name], marks)
+        return SwitchTile(name, tier, group, self._state(name, marks), self.wanted[name], self.there[name], marks)
 
     def _is_absent(self, name: str) -> bool:
         """Return whether the plan has cables of the device, and none is up."""

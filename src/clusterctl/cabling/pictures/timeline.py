@@ -18,7 +18,7 @@ BAR_WIDTH, BAR_HEIGHT = 220, 40
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class TimelineBar:
     """One interval: `x` and `width` are its share of the time, `height` of the highest bar of the same link; `doubtful`
     where the counters were cleared, stopped, or not read.
     """
@@ -38,7 +38,7 @@ class ErrorSeries:
     link: str
     counters: str
     total: int
-    bars: tuple[Bar, ...]
+    bars: tuple[TimelineBar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ def _name(link: Link, places: FabricLabels) -> str:
     return f"{places.port(first)} – {places.port(second)}"
 
 
-def _bars(counts: Iterable[tuple[int, bool]], moments: Sequence[float]) -> tuple[Bar, ...]:
+def _bars(counts: Iterable[tuple[int, bool]], moments: Sequence[float]) -> tuple[TimelineBar, ...]:
     increases = list(counts)
     most, whole = max(count for count, _ in increases), moments[-1]
     return tuple(
-        Bar(
+        TimelineBar(
             x=BAR_WIDTH * start / whole,
             width=BAR_WIDTH * (end - start) / whole,
             height=BAR_HEIGHT * count / most,

@@ -197,19 +197,19 @@ def judge_kernel(kernel: Kernel) -> Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ControllerLoad:
     """Work done at once: nodes in the widest step, and Ansible's processes."""
 
     nodes: int
     forks: int
 
 
-def _load(site: Site | None) -> Load:
+def _load(site: Site | None) -> ControllerLoad:
     if site is None:
-        return Load(64, 25)
+        return ControllerLoad(64, 25)
     batch = site.settings.batch
     widest = max(batch.discover, batch.install, batch.configure, batch.burnin)
-    return Load(min(widest, len(site.nodes)), min(site.settings.configure.forks, len(site.nodes)))
+    return ControllerLoad(min(widest, len(site.nodes)), min(site.settings.configure.forks, len(site.nodes)))
 
 
 def check_open_files(site: Site | None) -> Diagnosis:
@@ -218,7 +218,7 @@ def check_open_files(site: Site | None) -> Diagnosis:
     return judge_open_files(UNLIMITED if soft == resource.RLIM_INFINITY else soft, _load(site))
 
 
-def judge_open_files(limit: int, load: Load) -> Diagnosis:
+def judge_open_files(limit: int, load: ControllerLoad) -> Diagnosis:
     """Judge a limit; `UNLIMITED` and more is no limit."""
     name, needed = "open_files", FILES_BASE + FILES_PER_NODE * load.nodes
     if limit < needed:
@@ -235,7 +235,7 @@ def check_memory(site: Site | None) -> Diagnosis:
     return judge_memory(available, _load(site))
 
 
-def judge_memory(available_mib: int | None, load: Load) -> Diagnosis:
+def judge_memory(available_mib: int | None, load: ControllerLoad) -> Diagnosis:
     """Judge available memory; None where the kernel does not report it."""
     name, needed = "memory", MEMORY_BASE_MIB + MEMORY_PER_FORK_MIB * load.forks
     if available_mib is None:

@@ -151,7 +151,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MaasAnswer:
     """MAAS's answer: the JSON value (None where the body is empty or plain text), its evidence, and MAAS's clock (None
     where MAAS sends no time).
     """
@@ -178,7 +178,7 @@ class MaasApi:
     def where(self) -> str:
         return self._settings.base
 
-    def get(self, path: str, query: Form, deadline: Deadline, *, seconds: float = READ_SECONDS) -> Answer:
+    def get(self, path: str, query: Form, deadline: Deadline, *, seconds: float = READ_SECONDS) -> MaasAnswer:
         """Read; again while MAAS does not answer within `seconds` or is busy, at most four times within the deadline.
 
         Raises `InstallerUnavailableError` where MAAS does not run or cannot be reached.
@@ -196,7 +196,7 @@ class MaasApi:
         caller = stamina.RetryingCaller(READ_ATTEMPTS, deadline.remaining, wait_max=RETRY_WAIT_MAX)
         return caller.on(worth_another_try)(self._request, request, deadline, seconds)
 
-    def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
+    def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> MaasAnswer:
         """Write once, and wait for the answer. `op` empty: create.
 
         Raises `OutcomeUnknownError` where the answer was lost, `CancelledError` where the run was stopped meanwhile:
@@ -206,18 +206,18 @@ class MaasApi:
         request = requests.Request("POST", f"{self.where}/{path}", params=query, data=list(form) or None)
         return self._write(request, deadline, tuple(secrets))
 
-    def put(self, path: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
+    def put(self, path: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> MaasAnswer:
         """Change fields once, as `post`."""
         request = requests.Request("PUT", f"{self.where}/{path}", data=list(form) or None)
         return self._write(request, deadline, tuple(secrets))
 
-    def _write(self, request: requests.Request, deadline: Deadline, secrets: tuple[str, ...]) -> Answer:
+    def _write(self, request: requests.Request, deadline: Deadline, secrets: tuple[str, ...]) -> MaasAnswer:
         seconds = self._settings.write_seconds
         return interruptible(lambda: self._request(request, deadline, seconds, secrets), deadline, "asking MAAS")
 
     def _request(
         self, request: requests.Request, deadline: Deadline, seconds: float, secrets: tuple[str, ...] = ()
-    ) -> Answer:
+    ) -> MaasAnswer:
         request.auth = self._signature()  # each attempt has a timestamp and nonce of its own
         with requests.Session() as session:
             session.trust_env = False  # nothing in the environment decides about proxies or trust
@@ -270,7 +270,7 @@ class MaasApi:
             remedy="check the url, the network, and that MAAS runs",
         )
 
-    def _read(self, response: requests.Response, body: bytes, source: str, secrets: tuple[str, ...]) -> Answer:
+    def _read(self, response: requests.Response, body: bytes, source: str, secrets: tuple[str, ...]) -> MaasAnswer:
         redact = Redaction((*secrets, *self._settings.api_key.split(":")))
         if response.status_code >= 300:
             raise refusal(
@@ -285,9 +285,9 @@ class MaasApi:
         evidence = Evidence(source, self.where, self._clock.now(), origin, content)
         date = date_of(response.headers.get("date", ""))
         if not response.headers.get("content-type", "").startswith("application/json"):
-            return Answer(None, evidence, date)
+            return MaasAnswer(None, evidence, date)
         try:
-            return Answer(read_json(body, LIMITS), evidence, date)
+            return MaasAnswer(read_json(body, LIMITS), evidence, date)
         except ParseError as error:
             raise ParseError(f"MAAS's answer to {source} {error.message}", where=self.where) from error
 

@@ -11,14 +11,14 @@ from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.states import ABORTABLE, StateTimers
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasMachine, MachineStatus
 from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
 
 Seen = Observed[MaasMachine]
 BAD_REQUEST, BROKE_DOWN = 400, 500
 
 
-class Changes:
+class MaasChanges:
     """Every state that a change leads to has its time from then on."""
 
     def __init__(self, machines: Machines, failures: Failures, timers: StateTimers) -> None:
@@ -31,7 +31,7 @@ class Changes:
             lambda: self._machines.commission(machine.system_id, deadline),
             machine,
             target,
-            {NodeStatus.COMMISSIONING, NodeStatus.TESTING, NodeStatus.READY},
+            {MachineStatus.COMMISSIONING, MachineStatus.TESTING, MachineStatus.READY},
             deadline,
         )
 
@@ -47,7 +47,7 @@ class Changes:
             lambda: self._machines.allocate(machine.system_id, deadline),
             machine,
             target,
-            {NodeStatus.ALLOCATED},
+            {MachineStatus.ALLOCATED},
             deadline,
         )
 
@@ -58,7 +58,7 @@ class Changes:
             lambda: self._machines.deploy(machine.system_id, series, user_data, deadline),
             machine,
             target,
-            {NodeStatus.DEPLOYING, NodeStatus.DEPLOYED},
+            {MachineStatus.DEPLOYING, MachineStatus.DEPLOYED},
             deadline,
         )
 
@@ -67,20 +67,20 @@ class Changes:
             lambda: self._machines.release(machine.system_id, deadline),
             machine,
             target,
-            {NodeStatus.RELEASING, NodeStatus.DISK_ERASING, NodeStatus.READY},
+            {MachineStatus.RELEASING, MachineStatus.DISK_ERASING, MachineStatus.READY},
             deadline,
         )
 
     def unstick(self, machine: MaasMachine, why: str, target: InstallTarget, deadline: Deadline) -> Seen:
         """Abort, or release what was being deployed; both switch the machine off. Its time begins again."""
-        if machine.status is NodeStatus.DEPLOYING:
+        if machine.status is MachineStatus.DEPLOYING:
             after = self.release(machine, target, deadline)
         elif machine.status in ABORTABLE:
             after = self._once(
                 lambda: self._machines.abort(machine.system_id, deadline),
                 machine,
                 target,
-                set(NodeStatus),
+                set(MachineStatus),
                 deadline,
             )
         else:
@@ -98,7 +98,7 @@ class Changes:
             lambda: self._machines.erase(machine.system_id, deadline),
             machine,
             target,
-            {NodeStatus.DISK_ERASING},
+            {MachineStatus.DISK_ERASING},
             deadline,
         )
 
@@ -107,7 +107,7 @@ class Changes:
         act: Callable[[], Seen],
         machine: MaasMachine,
         target: InstallTarget,
-        done: set[NodeStatus],
+        done: set[MachineStatus],
         deadline: Deadline,
     ) -> Seen:
         """Act. Where the answer was lost, or MAAS broke down or was busy, look at the machine: the change was made if

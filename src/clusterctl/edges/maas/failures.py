@@ -9,7 +9,7 @@ from clusterctl.edges.maas.machines import Machines
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, ParseError
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.maas.curtin import failing_line
-from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasMachine, MachineStatus
 from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
 
 OTHER_LOGIN = "MAAS logs in to the BMC with {} than the site"
@@ -68,7 +68,7 @@ class Failures:
         cause, power = (str(found[0]), found[1]) if found is not None else (machine.message, False)
         if power:
             return self._power(machine, cause, target, deadline)
-        if machine.status is NodeStatus.FAILED_DEPLOYMENT:
+        if machine.status is MachineStatus.FAILED_DEPLOYMENT:
             line = self._curtin(machine, deadline)
             return MaasFailure(f"{cause} curtin: {line}" if line else cause)
         return MaasFailure(cause)

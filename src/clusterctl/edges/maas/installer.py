@@ -12,10 +12,10 @@ from datetime import datetime
 
 from clusterctl.edges.maas import matching
 from clusterctl.edges.maas.api import MaasApi, MaasRefusedError
-from clusterctl.edges.maas.changes import Changes, put_tags
+from clusterctl.edges.maas.changes import MaasChanges, put_tags
 from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.failures import Failures, MaasFailure
-from clusterctl.edges.maas.machines import AGENT, Listing, Machines
+from clusterctl.edges.maas.machines import AGENT, MachineListing, Machines
 from clusterctl.edges.maas.matching import DEFAULT_POOL, Finder
 from clusterctl.edges.maas.rights import REMEDY, pool_rights
 from clusterctl.edges.maas.settings import MaasSettings
@@ -32,7 +32,7 @@ from clusterctl.edges.maas.states import (
 )
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasMachine, MachineStatus
 from clusterctl.ports import (
     Clock,
     Deadline,
@@ -44,7 +44,7 @@ from clusterctl.ports import (
 )
 
 Seen = Observed[MaasMachine]
-REVERTED = frozenset({NodeStatus.NEW, NodeStatus.ALLOCATED})
+REVERTED = frozenset({MachineStatus.NEW, MachineStatus.ALLOCATED})
 """States that MAAS brings a machine back to when a commissioning or a deployment fails inside the request."""
 
 
@@ -64,7 +64,7 @@ class MaasInstaller:
         self._user_data = user_data
         self._finder = Finder(self._machines)
         self._failures = Failures(self._machines)
-        self._changes = Changes(self._machines, self._failures, self._timers)
+        self._changes = MaasChanges(self._machines, self._failures, self._timers)
         self._user = ""
         self._asking = threading.Lock()
 
@@ -76,10 +76,10 @@ class MaasInstaller:
         seen = self._finder.find(target, deadline) or self._enrol(target, deadline)
         matching.check_owner(seen.value, target, user)
         matching.check_pool(seen.value, target, self._settings)
-        if seen.value.status not in (NodeStatus.NEW, NodeStatus.READY):
+        if seen.value.status not in (MachineStatus.NEW, MachineStatus.READY):
             return self._status(seen, target, deadline)
         seen = self._correct(seen, target, deadline)
-        if seen.value.status is NodeStatus.NEW:
+        if seen.value.status is MachineStatus.NEW:
             seen = self._changes.commission(seen.value, target, deadline)
         return self._status(seen, target, deadline)
 
@@ -93,11 +93,11 @@ class MaasInstaller:
         machine = self._found(target, deadline)
         if STATES[machine.value.status] in (InstallState.INSTALLING, InstallState.INSTALLED):
             return self._status(machine, target, deadline)
-        if machine.value.status is NodeStatus.READY:
+        if machine.value.status is MachineStatus.READY:
             matching.check_pool(machine.value, target, self._settings)
             laid_out = self._changes.lay_out(machine.value, target, deadline)
             machine = self._changes.allocate(laid_out, target, deadline)
-        elif machine.value.status is NodeStatus.ALLOCATED:
+        elif machine.value.status is MachineStatus.ALLOCATED:
             self._prove_ours(machine.value, target, deadline)
             if matching.layout_problem(machine.value, target):
                 return self._status(self._changes.release(machine.value, target, deadline), target, deadline)
@@ -144,7 +144,7 @@ class MaasInstaller:
         if stuck:
             seen = self._changes.unstick(machine, stuck, target, deadline)
         elif machine.status in OWNED:
-            if machine.status is NodeStatus.ALLOCATED:
+            if machine.status is MachineStatus.ALLOCATED:
                 self._prove_ours(machine, target, deadline)
             seen = self._changes.release(machine, target, deadline)
         elif machine.status in RECOMMISSIONABLE:
@@ -159,7 +159,7 @@ class MaasInstaller:
             raise EdgeError("MAAS does not know the machine", where=target.name, remedy="erase its drives by hand")
         matching.prove_serial(seen.value, target)
         matching.check_owner(seen.value, target, user)
-        if seen.value.status is NodeStatus.DISK_ERASING:
+        if seen.value.status is MachineStatus.DISK_ERASING:
             return self._status(seen, target, deadline)
         if seen.value.locked or seen.value.status not in ERASABLE:
             how = "locked" if seen.value.locked else seen.value.status_name
@@ -183,7 +183,7 @@ class MaasInstaller:
         return {target.name: self._observed(listed, target, user, failures) for target in targets}
 
     def _observed(
-        self, listed: Listing, target: InstallTarget, user: str, failures: Mapping[str, MaasFailure]
+        self, listed: MachineListing, target: InstallTarget, user: str, failures: Mapping[str, MaasFailure]
     ) -> Observed[InstallStatus]:
         mine = _candidates(listed, target)
         try:
@@ -300,7 +300,7 @@ class MaasInstaller:
         return put_tags(self._machines, seen.value, missing, target, deadline) if missing else seen
 
 
-def _candidates(listed: Listing, target: InstallTarget) -> list[MaasMachine]:
+def _candidates(listed: MachineListing, target: InstallTarget) -> list[MaasMachine]:
     """Return the listed machines that could be the target's."""
     return [
         machine

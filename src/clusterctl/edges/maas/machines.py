@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from clusterctl.edges.maas.api import FORBIDDEN, Answer, Form, MaasApi, MaasRefusedError
+from clusterctl.edges.maas.api import FORBIDDEN, Form, MaasAnswer, MaasApi, MaasRefusedError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.maas import machines as formats
-from clusterctl.formats.maas.machines import BlockDevice, MaasEvent, MaasMachine, PowerParameters
+from clusterctl.formats.maas.machines import MaasBlockDevice, MaasEvent, MaasMachine, PowerParameters
 from clusterctl.formats.maas.region import is_admin, is_local, racks
 from clusterctl.ports import BmcAddress, Deadline
 
@@ -30,15 +30,15 @@ RACKD, DISCONNECTED = "rackd", ("dead", "off")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class MachineListing:
     """Machines by their system id, each with its own evidence; `rest` is the evidence for those that were not found."""
 
     machines: Mapping[str, MaasMachine]
     evidence: Mapping[str, Evidence]
     rest: tuple[Evidence, ...] = ()
 
-    def __or__(self, other: Listing) -> Listing:
-        return Listing(
+    def __or__(self, other: MachineListing) -> MachineListing:
+        return MachineListing(
             {**self.machines, **other.machines}, {**self.evidence, **other.evidence}, other.rest or self.rest
         )
 
@@ -82,20 +82,20 @@ class Machines:
         listed = _listing(self._api.get("machines/", [("pool", pool)], deadline, seconds=LIST_SECONDS))
         return next(iter(listed.machines.values()), None)
 
-    def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> Listing:
+    def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> MachineListing:
         """Return all machines of these ids that still exist: one list call for 700."""
         return self._listed("id", system_ids, deadline)
 
-    def by_macs(self, macs: Iterable[Mac], deadline: Deadline) -> Listing:
+    def by_macs(self, macs: Iterable[Mac], deadline: Deadline) -> MachineListing:
         """Return all machines that own one of `macs`: one list call for 175 MACs."""
         return self._listed("mac_address", macs, deadline)
 
-    def by_hostnames(self, hostnames: Iterable[str], deadline: Deadline) -> Listing:
+    def by_hostnames(self, hostnames: Iterable[str], deadline: Deadline) -> MachineListing:
         """Return all machines with one of these names: one list call for 400."""
         return self._listed("hostname", hostnames, deadline)
 
-    def _listed(self, field: str, values: Iterable[str], deadline: Deadline) -> Listing:
-        found = Listing({}, {})
+    def _listed(self, field: str, values: Iterable[str], deadline: Deadline) -> MachineListing:
+        found = MachineListing({}, {})
         for some in _batches(field, sorted(set(values))):
             query = [(field, value) for value in some]
             found |= _listing(self._api.get("machines/", query, deadline, seconds=LIST_SECONDS))
@@ -125,7 +125,7 @@ class Machines:
         states = [rack.services.get(RACKD) for rack in racks(self._api.get("rackcontrollers/", (), deadline).body)]
         return bool(states) and all(state in DISCONNECTED for state in states)
 
-    def block_devices(self, system_id: str, deadline: Deadline) -> tuple[BlockDevice, ...]:
+    def block_devices(self, system_id: str, deadline: Deadline) -> tuple[MaasBlockDevice, ...]:
         return formats.block_devices(self._api.get(f"nodes/{system_id}/blockdevices/", (), deadline).body)
 
     def set_boot_disk(self, system_id: str, device: int, deadline: Deadline) -> None:
@@ -217,11 +217,11 @@ class Machines:
         return {node: sorted(events, key=lambda one: -one.id) for node, events in found.items()}
 
 
-def _machine(answer: Answer) -> Observed[MaasMachine]:
+def _machine(answer: MaasAnswer) -> Observed[MaasMachine]:
     return Observed(formats.machine(answer.body), (answer.evidence,))
 
 
-def _listing(answer: Answer) -> Listing:
+def _listing(answer: MaasAnswer) -> MachineListing:
     """Return the listed machines. Each machine's part of the answer is its evidence: it is not kept with the others."""
     found = formats.machines(answer.body)
     documents = json.loads(answer.evidence.content)
@@ -234,7 +234,7 @@ def _listing(answer: Answer) -> Listing:
         for machine, part in zip(found, documents, strict=True)
     }
     rest = () if found else (answer.evidence,)
-    return Listing({machine.system_id: machine for machine in found}, evidence, rest)
+    return MachineListing({machine.system_id: machine for machine in found}, evidence, rest)
 
 
 def _batches(field: str, values: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -6,20 +6,22 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from clusterctl.edges.maas.api import Form
-from clusterctl.edges.maas.machines import Listing, Machines
+from clusterctl.edges.maas.machines import MachineListing, Machines
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats.maas.machines import BlockDevice, MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasBlockDevice, MaasMachine, MachineStatus
 from clusterctl.ports import BmcAddress, Deadline, FailureKind, InstallError, InstallTarget
 
 HTTPS_PORT = 443
 DEFAULT_POOL = "default"
 """MAAS's own pool, into which it puts new machines."""
-UNINSTALLED = frozenset({NodeStatus.NEW, NodeStatus.READY, NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED_TESTING})
+UNINSTALLED = frozenset(
+    {MachineStatus.NEW, MachineStatus.READY, MachineStatus.FAILED_COMMISSIONING, MachineStatus.FAILED_TESTING}
+)
 
 
 class Sought(Protocol):
@@ -163,7 +165,9 @@ def power_address(bmc: BmcAddress) -> str:
     return bmc.host if usual else f"{host}:{bmc.port}"
 
 
-def root_drive(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: int | None = None) -> BlockDevice:
+def root_drive(
+    drives: Sequence[MaasBlockDevice], target: InstallTarget, boot_disk: int | None = None
+) -> MaasBlockDevice:
     """Return the one drive with the root disk's serial or WWN, or that the SKU's rule names.
 
     `boot_disk`: the id of the drive that MAAS boots from, which decides where the installer shall. Raise `EdgeError`
@@ -183,7 +187,7 @@ def root_drive(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: 
     )
 
 
-def _by_rule(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: int | None) -> BlockDevice:
+def _by_rule(drives: Sequence[MaasBlockDevice], target: InstallTarget, boot_disk: int | None) -> MaasBlockDevice:
     rule = target.root_rule
     decides = rule is not None and rule.chosen_by == "installer" and boot_disk is not None
     candidates = [drive for drive in drives if not decides or drive.id == boot_disk]
@@ -220,7 +224,7 @@ def layout_problem(machine: MaasMachine, target: InstallTarget) -> str:
     return ""
 
 
-def _is_root(drive: BlockDevice, machine: MaasMachine, target: InstallTarget) -> bool:
+def _is_root(drive: MaasBlockDevice, machine: MaasMachine, target: InstallTarget) -> bool:
     if not target.disk.by_rule:
         return target.disk.fits(drive.seen)
     return drive.id == _by_rule(machine.drives, target, machine.boot_disk).id
@@ -254,7 +258,7 @@ class Finder:
         self.remember(target, machine)
         return Observed(machine, listed.of(machine))
 
-    def listed(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:
+    def listed(self, targets: Sequence[InstallTarget], deadline: Deadline) -> MachineListing:
         """Return the machines, sought by the ids that are known; where there is none, by MAC; else by name."""
         ids = {target.name: self._ids.get(target.name) for target in targets}
         listed = self._machines.by_ids(list(filter(None, ids.values())), deadline)
@@ -265,5 +269,5 @@ class Finder:
         names = [target.name for target in sought if macs.isdisjoint(target.macs)]
         return listed | self._machines.by_hostnames(names, deadline) if names else listed
 
-    def _by_macs(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:
+    def _by_macs(self, targets: Sequence[InstallTarget], deadline: Deadline) -> MachineListing:
         return self._machines.by_macs([mac for target in targets for mac in target.macs], deadline)

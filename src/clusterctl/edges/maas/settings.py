@@ -10,7 +10,7 @@ from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.secret import NeverPickled
-from clusterctl.formats.maas.machines import NodeStatus
+from clusterctl.formats.maas.machines import MachineStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class StateLimits:
     releasing: float = 900
     erasing: float = 86400
 
-    def of(self, status: NodeStatus) -> tuple[str, float] | None:
+    def of(self, status: MachineStatus) -> tuple[str, float] | None:
         """Return the limit's name in the site file, and the limit; None for a state that rests."""
         name = NAMES.get(status)
         return None if name is None else (name, getattr(self, name))
@@ -35,12 +35,12 @@ class StateLimits:
 WRITE_SECONDS = 960.0
 """A little more than MAAS's nginx waits for the region (regiond.nginx.conf.template: 900 s)."""
 NAMES = {
-    NodeStatus.COMMISSIONING: "commissioning",
-    NodeStatus.TESTING: "testing",
-    NodeStatus.DEPLOYING: "deploying",
-    NodeStatus.RELEASING: "releasing",
-    NodeStatus.EXITING_RESCUE_MODE: "releasing",
-    NodeStatus.DISK_ERASING: "erasing",
+    MachineStatus.COMMISSIONING: "commissioning",
+    MachineStatus.TESTING: "testing",
+    MachineStatus.DEPLOYING: "deploying",
+    MachineStatus.RELEASING: "releasing",
+    MachineStatus.EXITING_RESCUE_MODE: "releasing",
+    MachineStatus.DISK_ERASING: "erasing",
 }
 
 

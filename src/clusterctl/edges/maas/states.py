@@ -10,75 +10,75 @@ from datetime import datetime, timedelta
 from clusterctl.edges.maas.failures import MaasFailure
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import StateLimits
-from clusterctl.formats.maas.machines import STARTS, MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import STARTS, MaasMachine, MachineStatus
 from clusterctl.ports import Clock, Deadline, FailureKind, InstallState, InstallStatus
 
 STATES = {
-    NodeStatus.NEW: InstallState.ABSENT,
-    NodeStatus.COMMISSIONING: InstallState.PREPARING,
-    NodeStatus.TESTING: InstallState.PREPARING,
-    NodeStatus.READY: InstallState.READY,
-    NodeStatus.ALLOCATED: InstallState.READY,
-    NodeStatus.DEPLOYING: InstallState.INSTALLING,
-    NodeStatus.DEPLOYED: InstallState.INSTALLED,
-    NodeStatus.RELEASING: InstallState.RELEASING,
-    NodeStatus.DISK_ERASING: InstallState.ERASING,
-    NodeStatus.EXITING_RESCUE_MODE: InstallState.RELEASING,
-    NodeStatus.FAILED_COMMISSIONING: InstallState.FAILED,
-    NodeStatus.FAILED_TESTING: InstallState.FAILED,
-    NodeStatus.FAILED_DEPLOYMENT: InstallState.FAILED,
-    NodeStatus.FAILED_RELEASING: InstallState.FAILED,
-    NodeStatus.FAILED_DISK_ERASING: InstallState.FAILED,
-    NodeStatus.FAILED_ENTERING_RESCUE_MODE: InstallState.FAILED,
-    NodeStatus.FAILED_EXITING_RESCUE_MODE: InstallState.FAILED,
-    NodeStatus.ENTERING_RESCUE_MODE: InstallState.FAILED,
-    NodeStatus.RESCUE_MODE: InstallState.FAILED,
-    NodeStatus.BROKEN: InstallState.FAILED,
-    NodeStatus.MISSING: InstallState.FAILED,
-    NodeStatus.RESERVED: InstallState.FAILED,
-    NodeStatus.RETIRED: InstallState.FAILED,
+    MachineStatus.NEW: InstallState.ABSENT,
+    MachineStatus.COMMISSIONING: InstallState.PREPARING,
+    MachineStatus.TESTING: InstallState.PREPARING,
+    MachineStatus.READY: InstallState.READY,
+    MachineStatus.ALLOCATED: InstallState.READY,
+    MachineStatus.DEPLOYING: InstallState.INSTALLING,
+    MachineStatus.DEPLOYED: InstallState.INSTALLED,
+    MachineStatus.RELEASING: InstallState.RELEASING,
+    MachineStatus.DISK_ERASING: InstallState.ERASING,
+    MachineStatus.EXITING_RESCUE_MODE: InstallState.RELEASING,
+    MachineStatus.FAILED_COMMISSIONING: InstallState.FAILED,
+    MachineStatus.FAILED_TESTING: InstallState.FAILED,
+    MachineStatus.FAILED_DEPLOYMENT: InstallState.FAILED,
+    MachineStatus.FAILED_RELEASING: InstallState.FAILED,
+    MachineStatus.FAILED_DISK_ERASING: InstallState.FAILED,
+    MachineStatus.FAILED_ENTERING_RESCUE_MODE: InstallState.FAILED,
+    MachineStatus.FAILED_EXITING_RESCUE_MODE: InstallState.FAILED,
+    MachineStatus.ENTERING_RESCUE_MODE: InstallState.FAILED,
+    MachineStatus.RESCUE_MODE: InstallState.FAILED,
+    MachineStatus.BROKEN: InstallState.FAILED,
+    MachineStatus.MISSING: InstallState.FAILED,
+    MachineStatus.RESERVED: InstallState.FAILED,
+    MachineStatus.RETIRED: InstallState.FAILED,
 }
 """Rescue mode, Broken, Missing, Reserved and Retired are an operator's doing: for an install they count as failed."""
 
 _EXIT_RESCUE = "leave rescue mode: maas PROFILE machine exit-rescue-mode {}"
 _DELETE = "delete it in MAAS: maas PROFILE machine delete {}; the next install enrols it again"
 OPERATOR_REMEDIES = {
-    NodeStatus.RESCUE_MODE: _EXIT_RESCUE,
-    NodeStatus.ENTERING_RESCUE_MODE: _EXIT_RESCUE,
-    NodeStatus.FAILED_ENTERING_RESCUE_MODE: _EXIT_RESCUE,
-    NodeStatus.FAILED_EXITING_RESCUE_MODE: _EXIT_RESCUE,
-    NodeStatus.BROKEN: "repair the machine, then: maas PROFILE machine mark-fixed {}",
-    NodeStatus.RESERVED: "release it: maas PROFILE machine release {}",
-    NodeStatus.MISSING: _DELETE,
-    NodeStatus.RETIRED: _DELETE,
+    MachineStatus.RESCUE_MODE: _EXIT_RESCUE,
+    MachineStatus.ENTERING_RESCUE_MODE: _EXIT_RESCUE,
+    MachineStatus.FAILED_ENTERING_RESCUE_MODE: _EXIT_RESCUE,
+    MachineStatus.FAILED_EXITING_RESCUE_MODE: _EXIT_RESCUE,
+    MachineStatus.BROKEN: "repair the machine, then: maas PROFILE machine mark-fixed {}",
+    MachineStatus.RESERVED: "release it: maas PROFILE machine release {}",
+    MachineStatus.MISSING: _DELETE,
+    MachineStatus.RETIRED: _DELETE,
 }
 """What an operator can do in the state, with the machine's system id (the transitions of maasserver/node_status.py)."""
 UNLOCK = "unlock it: maas PROFILE machine unlock {}"
 
 OWNED = frozenset(
     {
-        NodeStatus.ALLOCATED,
-        NodeStatus.DEPLOYING,
-        NodeStatus.DEPLOYED,
-        NodeStatus.FAILED_DEPLOYMENT,
-        NodeStatus.FAILED_RELEASING,
-        NodeStatus.FAILED_DISK_ERASING,
+        MachineStatus.ALLOCATED,
+        MachineStatus.DEPLOYING,
+        MachineStatus.DEPLOYED,
+        MachineStatus.FAILED_DEPLOYMENT,
+        MachineStatus.FAILED_RELEASING,
+        MachineStatus.FAILED_DISK_ERASING,
     }
 )
 """States in which the machine has an owner: another user's machine is never touched."""
 
 ERASABLE = frozenset(
     {
-        NodeStatus.DEPLOYED,
-        NodeStatus.FAILED_DEPLOYMENT,
-        NodeStatus.FAILED_RELEASING,
-        NodeStatus.FAILED_DISK_ERASING,
+        MachineStatus.DEPLOYED,
+        MachineStatus.FAILED_DEPLOYMENT,
+        MachineStatus.FAILED_RELEASING,
+        MachineStatus.FAILED_DISK_ERASING,
     }
 )
 """MAAS erases the drives of a machine that was deployed; an allocated one it only releases."""
-ABORTABLE = frozenset({NodeStatus.COMMISSIONING, NodeStatus.TESTING, NodeStatus.DISK_ERASING})
+ABORTABLE = frozenset({MachineStatus.COMMISSIONING, MachineStatus.TESTING, MachineStatus.DISK_ERASING})
 """Deploying can be aborted too, and released just as well: that leads to Ready at once."""
-RECOMMISSIONABLE = frozenset({NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED_TESTING})
+RECOMMISSIONABLE = frozenset({MachineStatus.FAILED_COMMISSIONING, MachineStatus.FAILED_TESTING})
 
 ABSENT = InstallStatus(InstallState.ABSENT, "MAAS does not know the machine")
 
@@ -109,7 +109,7 @@ class StateTimers:
         self._limits = limits
         self._clock = clock
         self._lock = threading.Lock()
-        self._since: dict[str, tuple[NodeStatus, datetime]] = {}
+        self._since: dict[str, tuple[MachineStatus, datetime]] = {}
         self._away: datetime | None = None
 
     def away(self) -> None:

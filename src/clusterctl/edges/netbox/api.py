@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from pynetbox.core.query import Request
 
-from clusterctl.edges.netbox.session import Answer, BoundedSession, NetboxConnection, NetboxRefusedError
+from clusterctl.edges.netbox.session import BoundedSession, NetboxAnswer, NetboxConnection, NetboxRefusedError
 from clusterctl.fleet.errors import ConflictError, ParseError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.ports import Deadline
@@ -35,7 +35,7 @@ Filters = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class NetboxListing:
     """What to list: `dcim/devices`, the filters, and the fields to ask for.
 
     NetBox ignores filters that it does not know, and answers with all objects: readers check what they get.
@@ -80,7 +80,7 @@ class NetboxApi:
             raise ParseError("what answers is no NetBox", where=self.url, remedy=remedy)
         return visible_line(version, 40)
 
-    def read_all(self, listing: Listing) -> list[Any]:
+    def read_all(self, listing: NetboxListing) -> list[Any]:
         """Return all objects of a list, each once, in the order of their ids.
 
         Raise `ConflictError` where the list changes each time while it is read.
@@ -92,11 +92,11 @@ class NetboxApi:
         remedy = "run the command again while nothing is changed in NetBox"
         raise ConflictError(f"{listing.page} changes while it is read", where=self.url, remedy=remedy)
 
-    def read_by(self, listing: Listing, name: str, values: Sequence[int]) -> list[Any]:
+    def read_by(self, listing: NetboxListing, name: str, values: Sequence[int]) -> list[Any]:
         """Return the objects whose filter `name` has one of many values: a request for each hundred of them."""
         batches = [values[at : at + BATCH] for at in range(0, len(values), BATCH)]
         listings = [
-            Listing(page=listing.page, filters={**listing.filters, name: list(batch)}, fields=listing.fields)
+            NetboxListing(page=listing.page, filters={**listing.filters, name: list(batch)}, fields=listing.fields)
             for batch in batches
         ]
         return list(chain.from_iterable(self._together(listings)))
@@ -131,14 +131,14 @@ class NetboxApi:
             raise ParseError(f"NetBox's answer is no object of {page}", where=self.url)
         return found
 
-    def _together(self, listings: Iterable[Listing]) -> Iterator[list[Any]]:
+    def _together(self, listings: Iterable[NetboxListing]) -> Iterator[list[Any]]:
         """Yield the first pages of several lists, and read the rest of those that have more."""
         waiting = [(listing, self._pool.submit(self._page, listing, 0)) for listing in listings]
         for listing, future in waiting:
             items, number = future.result()
             yield items if number == len(items) else self.read_all(listing)
 
-    def _read(self, listing: Listing) -> list[Any] | None:
+    def _read(self, listing: NetboxListing) -> list[Any] | None:
         """Return the list as of one reading; None where it changed meanwhile."""
         first, number = self._page(listing, 0)
         if number > MAX_OBJECTS:
@@ -154,7 +154,7 @@ class NetboxApi:
         changed = any(count != number for _, count in pages) or len(items) != number or _repeats(items)
         return None if changed else items
 
-    def _page(self, listing: Listing, offset: int) -> tuple[list[Any], int]:
+    def _page(self, listing: NetboxListing, offset: int) -> tuple[list[Any], int]:
         """Return the objects of one page, and how many the list has."""
         filters = {**listing.filters, "fields": listing.fields, "ordering": "id"}
         request = self._request(listing.page, filters=filters, limit=PAGE, offset=offset)
@@ -181,12 +181,12 @@ class _Conditional:
         self._session = session
         self.etag = etag
 
-    def get(self, url: str, **options: Any) -> Answer:
+    def get(self, url: str, **options: Any) -> NetboxAnswer:
         answer = self._session.get(url, **options)
         self.etag = answer.headers.get("etag", "")
         return answer
 
-    def patch(self, url: str, *, headers: Mapping[str, str], **options: Any) -> Answer:
+    def patch(self, url: str, *, headers: Mapping[str, str], **options: Any) -> NetboxAnswer:
         condition = {"If-Match": self.etag} if self.etag else {}
         return self._session.patch(url, headers={**headers, **condition}, **options)
 

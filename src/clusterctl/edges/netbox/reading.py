@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from clusterctl.edges.netbox.api import Listing, NetboxApi
+from clusterctl.edges.netbox.api import NetboxApi, NetboxListing
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.netbox.nodes import NodeChoice, Ports, chosen
 from clusterctl.formats.netbox.records import (
@@ -18,11 +18,11 @@ from clusterctl.formats.netbox.records import (
     DEVICE_FIELDS,
     ENDPOINT_FIELDS,
     INTERFACE_FIELDS,
-    Cable,
-    Conflict,
-    Device,
     FarEnd,
-    Interface,
+    NetboxCable,
+    NetboxConflict,
+    NetboxDevice,
+    NetboxInterface,
     read_address,
     read_cable,
     read_device,
@@ -41,12 +41,12 @@ class SiteReading:
     """What NetBox has of one site. `nodes` are those of `devices` that are nodes; `version` is NetBox's."""
 
     version: str
-    devices: Sequence[Device]
-    nodes: Sequence[Device]
+    devices: Sequence[NetboxDevice]
+    nodes: Sequence[NetboxDevice]
     ports: Ports
-    cables: Sequence[Cable]
+    cables: Sequence[NetboxCable]
     far_ends: Mapping[int, FarEnd]
-    conflicts: Sequence[Conflict]
+    conflicts: Sequence[NetboxConflict]
 
 
 class _Reader:
@@ -54,13 +54,17 @@ class _Reader:
 
     def __init__(self, api: NetboxApi) -> None:
         self._api = api
-        self.conflicts: list[Conflict] = []
+        self.conflicts: list[NetboxConflict] = []
 
-    def all(self, listing: Listing, reader: Callable[[Mapping[str, Any]], T], what: str) -> list[T]:
+    def all(self, listing: NetboxListing, reader: Callable[[Mapping[str, Any]], T], what: str) -> list[T]:
         return self._taken(self._api.read_all(listing), reader, what, listing.page)
 
     def by(
-        self, listing: Listing, ids: Mapping[str, Sequence[int]], reader: Callable[[Mapping[str, Any]], T], what: str
+        self,
+        listing: NetboxListing,
+        ids: Mapping[str, Sequence[int]],
+        reader: Callable[[Mapping[str, Any]], T],
+        what: str,
     ) -> list[T]:
         found: list[T] = []
         for name, values in ids.items():
@@ -75,11 +79,11 @@ class _Reader:
 
 def site_id(api: NetboxApi, slug: str, where: str) -> int:
     """Return the id of a site by its slug. Raise `UsageError` where NetBox has none; `where` names the setting."""
-    found = api.read_all(Listing(page="dcim/sites", filters={"slug": slug}, fields="id,slug"))
+    found = api.read_all(NetboxListing(page="dcim/sites", filters={"slug": slug}, fields="id,slug"))
     for item in found:
         if isinstance(item, dict) and text(item, "slug") == slug:
             return whole(item)
-    known = api.read_all(Listing(page="dcim/sites", filters={}, fields="id,slug"))
+    known = api.read_all(NetboxListing(page="dcim/sites", filters={}, fields="id,slug"))
     slugs = ", ".join(sorted(text(item, "slug") for item in known if isinstance(item, dict))[:10]) or "none"
     raise UsageError(f"NetBox has no site {slug!r}", where=where, remedy=f"write one of its slugs: {slugs}")
 
@@ -89,12 +93,14 @@ def read_site(api: NetboxApi, site: int, choice: NodeChoice) -> SiteReading:
     version = api.version()
     reader = _Reader(api)
     in_site = {"site_id": [site]}
-    devices = reader.all(Listing(page="dcim/devices", filters=in_site, fields=DEVICE_FIELDS), read_device, "device")
+    devices = reader.all(
+        NetboxListing(page="dcim/devices", filters=in_site, fields=DEVICE_FIELDS), read_device, "device"
+    )
     nodes, refused = chosen(devices, choice)
     ports = _ports(reader, {device.id for device in devices}, [device.id for device in nodes], in_site)
-    cables = reader.all(Listing(page="dcim/cables", filters=in_site, fields=CABLE_FIELDS), read_cable, "cable")
+    cables = reader.all(NetboxListing(page="dcim/cables", filters=in_site, fields=CABLE_FIELDS), read_cable, "cable")
     far = reader.by(
-        Listing(page="dcim/interfaces", filters={}, fields=ENDPOINT_FIELDS),
+        NetboxListing(page="dcim/interfaces", filters={}, fields=ENDPOINT_FIELDS),
         {"id": panel_interfaces(cables)},
         read_far_end,
         "interface",
@@ -112,17 +118,17 @@ def read_site(api: NetboxApi, site: int, choice: NodeChoice) -> SiteReading:
 
 def _ports(reader: _Reader, devices: set[int], nodes: Sequence[int], in_site: Mapping[str, Sequence[int]]) -> Ports:
     """Return all management interfaces, the nodes' addresses, and the other interfaces that have one."""
-    managed = Listing(page="dcim/interfaces", filters={**in_site, "mgmt_only": "true"}, fields=INTERFACE_FIELDS)
+    managed = NetboxListing(page="dcim/interfaces", filters={**in_site, "mgmt_only": "true"}, fields=INTERFACE_FIELDS)
     management = [one for one in reader.all(managed, read_interface, "interface") if one.mgmt_only]
-    listed = Listing(page="ipam/ip-addresses", filters={}, fields=ADDRESS_FIELDS)
+    listed = NetboxListing(page="ipam/ip-addresses", filters={}, fields=ADDRESS_FIELDS)
     addresses = reader.by(listed, {"device_id": nodes}, read_address, "IP address")
     known = {one.id for one in management}
     others = sorted({one.interface for one in addresses} - known - {0})
     hosts = reader.by(
-        Listing(page="dcim/interfaces", filters={}, fields=INTERFACE_FIELDS),
+        NetboxListing(page="dcim/interfaces", filters={}, fields=INTERFACE_FIELDS),
         {"id": others},
         read_interface,
         "interface",
     )
-    found: list[Interface] = [one for one in (*management, *hosts) if one.device in devices]
+    found: list[NetboxInterface] = [one for one in (*management, *hosts) if one.device in devices]
     return Ports.of(found, addresses)

@@ -72,7 +72,7 @@ class NetboxConnection(NeverPickled):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NetboxAnswer:
     """One answer, with the attributes that pynetbox reads of it."""
 
     status_code: int
@@ -105,7 +105,7 @@ class BoundedSession:
         for session in opened:
             session.close()
 
-    def get(self, url: str, **options: Any) -> Answer:
+    def get(self, url: str, **options: Any) -> NetboxAnswer:
         """Read; again while NetBox does not answer or is busy, at most four times within the deadline."""
 
         def worth_another_try(error: Exception) -> bool:
@@ -115,11 +115,11 @@ class BoundedSession:
         caller = stamina.RetryingCaller(READ_ATTEMPTS, max(self._deadline.remaining, 0.001), wait_max=RETRY_WAIT_MAX)
         return caller.on(worth_another_try)(self._request, "GET", url, options)
 
-    def post(self, url: str, **options: Any) -> Answer:
+    def post(self, url: str, **options: Any) -> NetboxAnswer:
         """Create once. Raise `OutcomeUnknownError` where the answer was lost."""
         return self._request("POST", url, options)
 
-    def patch(self, url: str, **options: Any) -> Answer:
+    def patch(self, url: str, **options: Any) -> NetboxAnswer:
         """Change once, as `post`."""
         return self._request("PATCH", url, options)
 
@@ -140,7 +140,7 @@ class BoundedSession:
         self._own.session = session
         return session
 
-    def _request(self, method: str, url: str, options: Mapping[str, Any]) -> Answer:
+    def _request(self, method: str, url: str, options: Mapping[str, Any]) -> NetboxAnswer:
         source = f"{method} {urlsplit(url).path}"
         where = self._connection.url
         if not url.startswith(f"{where}/api/"):
@@ -160,7 +160,7 @@ class BoundedSession:
         if response.status_code >= 300:
             text = self._redact(content.decode(errors="replace"))
             raise refusal(response.status_code, response.headers, text, source=source, where=where)
-        return Answer(response.status_code, content, response.headers, f"{where} {source}")
+        return NetboxAnswer(response.status_code, content, response.headers, f"{where} {source}")
 
     def _body(self, response: requests.Response, source: str) -> bytes:
         content = bytearray()

@@ -20,7 +20,7 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.site.secrets import resolve
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.incidents.incident import Phase
-from clusterctl.fleet.incidents.message import Message
+from clusterctl.fleet.incidents.message import IncidentMessage
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.site.notify import NotifySettings
 
@@ -38,7 +38,7 @@ class AppriseChannels:
     site: Site
     settings: NotifySettings
 
-    def send(self, channel: str, message: Message) -> None:
+    def send(self, channel: str, message: IncidentMessage) -> None:
         service = self._service(channel)
         kind = _kind(message)
         outbox = apprise.Apprise(asset=_asset())
@@ -99,7 +99,7 @@ def _asset() -> apprise.AppriseAsset:
     )
 
 
-def _kind(message: Message) -> Any:
+def _kind(message: IncidentMessage) -> Any:
     if message.phase is Phase.RESOLVED:
         return apprise.NotifyType.SUCCESS
     return apprise.NotifyType.FAILURE if message.urgent else apprise.NotifyType.WARNING

@@ -3,12 +3,12 @@
 from clusterctl.edges.os_images.apt import own_suite
 from clusterctl.edges.os_images.ensure import DEFAULT_BOOT_FOLDER, build, ensure
 from clusterctl.edges.os_images.recipe import Recipe, default_name
-from clusterctl.edges.os_images.store import BootFolder, Deployer, OsImage
+from clusterctl.edges.os_images.store import BootFolder, DeployerImage, OsImage
 
 __all__ = [
     "DEFAULT_BOOT_FOLDER",
     "BootFolder",
-    "Deployer",
+    "DeployerImage",
     "OsImage",
     "Recipe",
     "build",

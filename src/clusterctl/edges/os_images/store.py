@@ -106,7 +106,7 @@ class OsImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployer:
+class DeployerImage:
     """The paths are below /files/: `deployer/DIGEST/vmlinuz`."""
 
     digest: str
@@ -127,7 +127,7 @@ class BootFolder:
             raise self._missing(f"there is no image {name!r}", name)
         return self.os_image(found)
 
-    def deployer(self) -> Deployer:
+    def deployer(self) -> DeployerImage:
         """Return the deployer. Raise `UsageError` where none was built."""
         found = self.current_deployer()
         if found is None:
@@ -154,9 +154,9 @@ class BootFolder:
         return OsImage(manifest.name, manifest.digest, path, manifest.size, manifest.os)
 
     @staticmethod
-    def of_deployer(manifest: DeployerManifest) -> Deployer:
+    def of_deployer(manifest: DeployerManifest) -> DeployerImage:
         folder = f"deployer/{manifest.digest}"
-        return Deployer(manifest.digest, f"{folder}/{KERNEL}", f"{folder}/{INITRD}")
+        return DeployerImage(manifest.digest, f"{folder}/{KERNEL}", f"{folder}/{INITRD}")
 
     @property
     def tftp(self) -> Path:
@@ -185,7 +185,7 @@ class BootFolder:
         _publish(finished, manifest.to_bytes(), self._images / manifest.name, manifest.digest)
         return self.os_image(manifest)
 
-    def publish_deployer(self, finished: Path, manifest: DeployerManifest) -> Deployer:
+    def publish_deployer(self, finished: Path, manifest: DeployerManifest) -> DeployerImage:
         """Publish a deployer, as `publish_image` does an image."""
         _publish(finished, manifest.to_bytes(), self._deployers, manifest.digest)
         return self.of_deployer(manifest)

@@ -18,7 +18,7 @@ NAME = "service_accounts"
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class InstallAccount:
     """A user without privileges, and its group."""
 
     name: str
@@ -26,7 +26,7 @@ class Account:
     group: int
 
 
-def account(wanted: str) -> Account | None:
+def account(wanted: str) -> InstallAccount | None:
     """Return the account of that name, else `nobody`; None where this process may not give one: it is not root."""
     if os.geteuid() != 0:
         return None
@@ -36,11 +36,11 @@ def account(wanted: str) -> Account | None:
         except KeyError:
             continue
         if found.pw_uid != 0 and found.pw_gid != 0:
-            return Account(name, found.pw_uid, found.pw_gid)
+            return InstallAccount(name, found.pw_uid, found.pw_gid)
     return None
 
 
-def require_readable(folder: Path, reader: Account | None) -> None:
+def require_readable(folder: Path, reader: InstallAccount | None) -> None:
     """Raise `EnvironmentBrokenError` where the account may not read all of the boot folder.
 
     Hidden files are left out.
@@ -59,7 +59,7 @@ def require_readable(folder: Path, reader: Account | None) -> None:
                 )
 
 
-def _permits(found: os.stat_result, reader: Account, wanted: int) -> bool:
+def _permits(found: os.stat_result, reader: InstallAccount, wanted: int) -> bool:
     shift = 6 if found.st_uid == reader.user else 3 if found.st_gid == reader.group else 0
     return (found.st_mode >> shift) & wanted == wanted
 
@@ -69,7 +69,7 @@ def diagnose() -> Diagnosis:
     return judge(account(HTTP_USER), account(DHCP_USER), _own_name())
 
 
-def judge(http: Account | None, dhcp: Account | None, own: str) -> Diagnosis:
+def judge(http: InstallAccount | None, dhcp: InstallAccount | None, own: str) -> Diagnosis:
     """Judge the two accounts; `own` is the name of the controller's user, the account of both where they have none."""
     if http is None or dhcp is None:
         return warn(

@@ -18,17 +18,17 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clusterctl.edges.pxe import files, scripts
-from clusterctl.edges.pxe.channel import NOT_FOUND, POST_BYTES, Call, Reply, text
+from clusterctl.edges.pxe.channel import NOT_FOUND, POST_BYTES, Call, ChannelReply, text
 
 DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "network-config", "preseed.cfg"})
 BODY_S = 300.0
 """Seconds in which the body of a post must arrive."""
 
 
-class Run(Protocol):
+class InstallRun(Protocol):
     """The run, which knows the attempts."""
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: Call) -> ChannelReply:
         """Return its reply; `NOT_NOW` where it does not answer."""
         ...
 
@@ -43,7 +43,7 @@ class AppSettings:
     downloads_at_once: int = 16
 
 
-def build(settings: AppSettings, run: Run) -> Starlette:
+def build(settings: AppSettings, run: InstallRun) -> Starlette:
     """Return the service, for any ASGI server."""
     service = _Service(settings, run)
     return Starlette(
@@ -61,7 +61,7 @@ def build(settings: AppSettings, run: Run) -> Starlette:
 
 
 class _Service:
-    def __init__(self, settings: AppSettings, run: Run) -> None:
+    def __init__(self, settings: AppSettings, run: InstallRun) -> None:
         self._settings = settings
         self._run = run
         self._downloads = files.Downloads(settings.downloads_at_once)
@@ -153,6 +153,6 @@ def _token(request: Request) -> str:
     return _short(str(request.path_params["token"]))
 
 
-def _response(reply: Reply) -> Response:
+def _response(reply: ChannelReply) -> Response:
     headers = {"Retry-After": "5"} if reply.status == 503 else None
     return PlainTextResponse(reply.content, reply.status, headers=headers)

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from clusterctl.edges.pxe.report import MachineReport, Refusal, judge
+from clusterctl.edges.pxe.report import MachineReport, ReportRefusal, judge
 from clusterctl.fleet.errors import ConflictError
 from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, same_identity
 from clusterctl.fleet.node import Mac, Serial
@@ -53,7 +53,7 @@ class BootFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class InstallPayload:
     """The image that is written: its path below `/files/`, SHA-256 and size in bytes; empty with other methods."""
 
     path: str = ""
@@ -62,7 +62,7 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt(NeverPickled):
+class InstallAttempt(NeverPickled):
     """One attempt, or READY: none yet.
 
     token      authenticates the machine; a secret while the attempt runs
@@ -83,7 +83,7 @@ class Attempt(NeverPickled):
     token: str = field(default="", repr=False)
     method: str = ""
     boot: BootFiles | None = None
-    payload: Payload = Payload()
+    payload: InstallPayload = InstallPayload()
     documents: tuple[str, ...] = ()
     started: bool = False
     at: datetime | None = None
@@ -108,13 +108,13 @@ class Attempt(NeverPickled):
         return max((at for at in (last_report, self.asked) if at is not None), default=None)
 
 
-def with_milestone(attempt: Attempt, words: str, now: datetime, address: str = "") -> Attempt:
+def with_milestone(attempt: InstallAttempt, words: str, now: datetime, address: str = "") -> InstallAttempt:
     """Return the attempt with another milestone. Beyond `MAX_MILESTONES` the last one is replaced."""
     kept = attempt.milestones[: MAX_MILESTONES - 1]
     return replace(attempt, milestones=(*kept, Milestone(now, plain(words))), address=address or attempt.address)
 
 
-def with_boot(attempt: Attempt, mac: Mac, serial: str, now: datetime) -> Attempt:
+def with_boot(attempt: InstallAttempt, mac: Mac, serial: str, now: datetime) -> InstallAttempt:
     """Return the attempt after the machine has asked for its boot script.
 
     The request has the attempt's token. A serial other than the BMC's is refused. A boot while the disk is written ends
@@ -131,13 +131,13 @@ def with_boot(attempt: Attempt, mac: Mac, serial: str, now: datetime) -> Attempt
     return replace(seen, state=AttemptState.SEEN, card=mac)
 
 
-def with_report(attempt: Attempt, report: MachineReport, address: str, now: datetime) -> Attempt:
+def with_report(attempt: InstallAttempt, report: MachineReport, address: str, now: datetime) -> InstallAttempt:
     """Judge the report: WRITING with the root disk that the machine may overwrite, or REFUSED.
 
     A repeated report changes nothing. A report with another root disk than the first one is refused.
     """
     verdict = judge(report, attempt.serial, attempt.disk)
-    if isinstance(verdict, Refusal):
+    if isinstance(verdict, ReportRefusal):
         seen = replace(attempt, drives=report.drives, decide=plain(verdict.decide))
         return finished(seen, AttemptState.REFUSED, verdict.why, now)
     if attempt.state is AttemptState.WRITING:
@@ -150,7 +150,7 @@ def with_report(attempt: Attempt, report: MachineReport, address: str, now: date
     return replace(seen, state=AttemptState.WRITING, drives=report.drives, root=verdict.path, disk=disk)
 
 
-def with_host_key(attempt: Attempt, key: str, now: datetime) -> Attempt:
+def with_host_key(attempt: InstallAttempt, key: str, now: datetime) -> InstallAttempt:
     """Return the attempt with its host key. Raises `ConflictError` where it has another one already."""
     if attempt.host_key == key:
         return attempt
@@ -159,7 +159,7 @@ def with_host_key(attempt: Attempt, key: str, now: datetime) -> Attempt:
     return replace(with_milestone(attempt, "it made its SSH host key", now), host_key=key)
 
 
-def finished(attempt: Attempt, state: AttemptState, reason: str, now: datetime) -> Attempt:
+def finished(attempt: InstallAttempt, state: AttemptState, reason: str, now: datetime) -> InstallAttempt:
     """Return the attempt, ended with this reason; its token is invalid."""
     words = {AttemptState.DONE: "the OS is on its disk", AttemptState.REFUSED: "refused: "}.get(state, "failed: ")
     over = with_milestone(attempt, words if state is AttemptState.DONE else f"{words}{reason}", now)

@@ -19,7 +19,7 @@ from threading import Lock
 from pydantic import TypeAdapter, ValidationError
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.pxe.attempt import Attempt, plain
+from clusterctl.edges.pxe.attempt import InstallAttempt, plain
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.node import Mac
@@ -27,7 +27,7 @@ from clusterctl.fleet.node import Mac
 TOKEN_BYTES = 32
 LOG = "log"
 NOTE = "note"
-_RECORD = TypeAdapter(Attempt)
+_RECORD = TypeAdapter(InstallAttempt)
 _Stamp = tuple[int, int, int]
 
 
@@ -36,42 +36,42 @@ class AttemptStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[_Stamp, Attempt]] = {}
+        self._read: dict[str, tuple[_Stamp, InstallAttempt]] = {}
         self._nodes_by_mark: dict[str, str] = {}
         self._guard = Lock()
 
-    def find(self, node: str) -> Attempt | None:
+    def find(self, node: str) -> InstallAttempt | None:
         return self._load(self._folder / f"{node}.json")
 
-    def all(self) -> Mapping[str, Attempt]:
+    def all(self) -> Mapping[str, InstallAttempt]:
         """Return all records by node. Files that have not changed are not read again."""
         with disk_explained("cannot be read", self._folder):
             files = sorted(self._folder.glob("*.json"))
         found = (self._load(file) for file in files)
         return {attempt.node: attempt for attempt in found if attempt is not None}
 
-    def by_mac(self, mac: Mac) -> Attempt | None:
+    def by_mac(self, mac: Mac) -> InstallAttempt | None:
         """Return the record that names this card; a running attempt goes before other records."""
         if (known := self._known(mac)) is not None and known.running and mac in known.macs:
             return known
         having = [attempt for attempt in self.all().values() if mac in attempt.macs]
         return self._remembered(mac, next((attempt for attempt in having if attempt.running), next(iter(having), None)))
 
-    def by_token(self, token: str) -> Attempt | None:
+    def by_token(self, token: str) -> InstallAttempt | None:
         """Return the attempt with this token, also an ended one: the caller decides what its token still permits."""
         return self._matching(token, lambda attempt: attempt.token)
 
-    def by_ticket(self, ticket: str) -> Attempt | None:
+    def by_ticket(self, ticket: str) -> InstallAttempt | None:
         """Return the attempt with this ticket, also an ended one."""
         return self._matching(ticket, lambda attempt: start_ticket(attempt.token) if attempt.token else "")
 
-    def _matching(self, value: str, of: Callable[[Attempt], str]) -> Attempt | None:
+    def _matching(self, value: str, of: Callable[[InstallAttempt], str]) -> InstallAttempt | None:
         mark = hashlib.sha256(value.encode()).hexdigest()
         if (known := self._known(mark)) is not None and _same(of(known), value):
             return known
         return self._remembered(mark, next((found for found in self.all().values() if _same(of(found), value)), None))
 
-    def put(self, attempt: Attempt, documents: Mapping[str, bytes]) -> Attempt:
+    def put(self, attempt: InstallAttempt, documents: Mapping[str, bytes]) -> InstallAttempt:
         """Write the record and the documents that the machine may fetch; remove the node's earlier ones."""
         with self._locked():
             if documents:
@@ -80,7 +80,9 @@ class AttemptStore:
             self._clear(attempt)
         return attempt
 
-    def change(self, node: str, change: Callable[[Attempt], Attempt], *, of: str = "") -> Attempt | None:
+    def change(
+        self, node: str, change: Callable[[InstallAttempt], InstallAttempt], *, of: str = ""
+    ) -> InstallAttempt | None:
         """Change the record and return it; None where there is none, or where it is of another attempt than `of`."""
         with self._locked():
             found = self._load(self._folder / f"{node}.json")
@@ -91,38 +93,38 @@ class AttemptStore:
                 self._write(changed)
             return changed
 
-    def document(self, attempt: Attempt, name: str) -> bytes | None:
+    def document(self, attempt: InstallAttempt, name: str) -> bytes | None:
         """Return a prepared document; None where there is none of that name."""
         if name not in attempt.documents:
             return None
         return self._bytes(self._of(attempt) / name)
 
-    def keep_log(self, attempt: Attempt, content: bytes) -> None:
+    def keep_log(self, attempt: InstallAttempt, content: bytes) -> None:
         """Write the machine's own log of this attempt; a later one replaces it."""
         with disk_explained("the log cannot be kept", self._of(attempt)):
             self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
             write_whole(self._of(attempt) / LOG, content, mode=0o600, over=True)
 
-    def log(self, attempt: Attempt) -> bytes | None:
+    def log(self, attempt: InstallAttempt) -> bytes | None:
         return self._bytes(self._of(attempt) / LOG) if attempt.id else None
 
-    def note(self, attempt: Attempt, words: str) -> None:
+    def note(self, attempt: InstallAttempt, words: str) -> None:
         """Keep one unproven line with the attempt; a later one replaces it."""
         with disk_explained("the note cannot be kept", self._of(attempt)):
             self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
             write_whole(self._of(attempt) / NOTE, plain(words).encode(), mode=0o600, over=True)
 
-    def noted(self, attempt: Attempt) -> str:
+    def noted(self, attempt: InstallAttempt) -> str:
         """Return the unproven line; empty where there is none."""
         found = self._bytes(self._of(attempt) / NOTE) if attempt.id else None
         return found.decode(errors="replace") if found else ""
 
     # --- files ------------------------------------------------------------------------------------------------------
 
-    def _of(self, attempt: Attempt) -> Path:
+    def _of(self, attempt: InstallAttempt) -> Path:
         return self._folder / attempt.node / (attempt.id or "none")
 
-    def _keep(self, attempt: Attempt, documents: Mapping[str, bytes]) -> None:
+    def _keep(self, attempt: InstallAttempt, documents: Mapping[str, bytes]) -> None:
         folder = self._of(attempt)
         with disk_explained("cannot be written", folder):
             for path in (folder.parent, folder):
@@ -130,20 +132,20 @@ class AttemptStore:
             for name, content in documents.items():
                 write_whole(folder / name, content, mode=0o600, over=True)
 
-    def _clear(self, attempt: Attempt) -> None:
+    def _clear(self, attempt: InstallAttempt) -> None:
         """Remove the files of earlier attempts, also those of killed runs."""
         folder = self._folder / attempt.node
         for old in folder.iterdir() if folder.is_dir() else ():
             if old.name != attempt.id:
                 shutil.rmtree(old, ignore_errors=True)
 
-    def _write(self, attempt: Attempt) -> None:
+    def _write(self, attempt: InstallAttempt) -> None:
         file = self._folder / f"{attempt.node}.json"
         with disk_explained("cannot be written", file):
             write_whole(file, _RECORD.dump_json(attempt, indent=1) + b"\n", mode=0o600, over=True)
         _hide(attempt)
 
-    def _load(self, file: Path) -> Attempt | None:
+    def _load(self, file: Path) -> InstallAttempt | None:
         try:
             found = file.stat()
             stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
@@ -165,13 +167,13 @@ class AttemptStore:
         _hide(attempt)
         return attempt
 
-    def _known(self, mark: str) -> Attempt | None:
+    def _known(self, mark: str) -> InstallAttempt | None:
         """Return the record that `mark` led to last, as it is now. The caller checks whether it still matches."""
         with self._guard:
             node = self._nodes_by_mark.get(mark)
         return self.find(node) if node is not None else None
 
-    def _remembered(self, mark: str, attempt: Attempt | None) -> Attempt | None:
+    def _remembered(self, mark: str, attempt: InstallAttempt | None) -> InstallAttempt | None:
         if attempt is not None:
             with self._guard:
                 self._nodes_by_mark[mark] = attempt.node
@@ -224,7 +226,7 @@ def _same(secret: str, value: str) -> bool:
     return bool(secret) and secrets.compare_digest(secret.encode(), value.encode())
 
 
-def _hide(attempt: Attempt) -> None:
+def _hide(attempt: InstallAttempt) -> None:
     if attempt.token:
         KNOWN.add([attempt.token])
 

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from clusterctl.edges.pxe import scripts
 from clusterctl.edges.pxe.answers import message_of
 from clusterctl.edges.pxe.attempt import (
-    Attempt,
     AttemptState,
+    InstallAttempt,
     finished,
     plain,
     with_boot,
@@ -27,7 +27,7 @@ from clusterctl.edges.pxe.attempt import (
     with_report,
 )
 from clusterctl.edges.pxe.attempt_store import AttemptStore, for_card, start_ticket
-from clusterctl.edges.pxe.channel import NOT_FOUND, OK, POST_BYTES, Call, Reply, text
+from clusterctl.edges.pxe.channel import NOT_FOUND, OK, POST_BYTES, Call, ChannelReply, text
 from clusterctl.edges.pxe.report import parse
 from clusterctl.fleet.errors import ConflictError, ParseError
 from clusterctl.fleet.hardware.disk_contract import same_identity
@@ -46,7 +46,7 @@ class BootHandlers:
         self._base = base
         self._attempts = attempts
         self._clock = clock
-        self._calls: Mapping[str, Callable[[Call], Reply]] = {
+        self._calls: Mapping[str, Callable[[Call], ChannelReply]] = {
             "boot": self._boot,
             "start": self._start,
             "image": lambda call: OK if self.image_requested(call.token) else NOT_FOUND,
@@ -55,7 +55,7 @@ class BootHandlers:
             "may_post": lambda call: OK if self.may_post(call.token) else NOT_FOUND,
             "post": lambda call: self.post(call.token, call.name, call.body, _address(call.host)),
         }
-        self._posts: Mapping[str, Callable[[Attempt, bytes, str], Reply]] = {
+        self._posts: Mapping[str, Callable[[InstallAttempt, bytes, str], ChannelReply]] = {
             "report": self._report,
             "progress": self._progress,
             "webhook": self._webhook,
@@ -65,7 +65,7 @@ class BootHandlers:
             "done": self._done,
         }
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> ChannelReply:
         """Return the reply to a call of the service; what is unknown is not found."""
         answer = self._calls.get(call.kind)
         return answer(call) if answer is not None else NOT_FOUND
@@ -124,7 +124,7 @@ class BootHandlers:
         own = self._attempts.document(attempt, for_card(name, attempt.card)) if attempt.card is not None else None
         return own if own is not None else self._attempts.document(attempt, name)
 
-    def post(self, token: str, name: str, body: bytes, host: str) -> Reply:
+    def post(self, token: str, name: str, body: bytes, host: str) -> ChannelReply:
         attempt = self._attempts.by_token(token)
         if attempt is None or not (attempt.running or name in _FINAL_POSTS) or len(body) > POST_BYTES.get(name, -1):
             return NOT_FOUND
@@ -132,22 +132,22 @@ class BootHandlers:
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
-    def _boot(self, call: Call) -> Reply:
+    def _boot(self, call: Call) -> ChannelReply:
         mac = _mac(call.mac)
         return text(200, self.boot(mac, call.serial)) if mac is not None else NOT_FOUND
 
-    def _start(self, call: Call) -> Reply:
+    def _start(self, call: Call) -> ChannelReply:
         mac = _mac(call.mac)
         script = self.start_script(call.token, mac, call.serial) if mac is not None else None
         return text(200, script) if script is not None else NOT_FOUND
 
-    def _document(self, call: Call) -> Reply:
+    def _document(self, call: Call) -> ChannelReply:
         content = self.document(call.token, call.name)
-        return Reply(200, content) if content is not None else NOT_FOUND
+        return ChannelReply(200, content) if content is not None else NOT_FOUND
 
     # --- posts --------------------------------------------------------------------------------------------------------
 
-    def _report(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _report(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         try:
             report = parse(_text(body))
         except ParseError as error:
@@ -161,19 +161,19 @@ class BootHandlers:
             return text(409, f"{after.reason}\n")
         return text(200, self._lines(after))
 
-    def _progress(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _progress(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         return self._add_milestone(attempt, _text(body), host)
 
-    def _webhook(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _webhook(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         """Handle a report in an installer's own format. A report that cannot be parsed is ignored."""
         return self._add_milestone(attempt, message_of(body), host)
 
-    def _add_milestone(self, attempt: Attempt, words: str, host: str) -> Reply:
+    def _add_milestone(self, attempt: InstallAttempt, words: str, host: str) -> ChannelReply:
         if not plain(words):
             return OK
         return OK if self._move(attempt, lambda now: with_milestone(now, words, self._now(), host)) else NOT_FOUND
 
-    def _host_key(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _host_key(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         del host
         key = host_key(_text(body))
         if key is None:
@@ -185,18 +185,18 @@ class BootHandlers:
         except ConflictError as error:
             return text(409, f"{error.message}\n")
 
-    def _log(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _log(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         del host
         self._attempts.keep_log(attempt, body)
         return OK
 
-    def _failed(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _failed(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         del host
         why = plain(_text(body)) or "the machine gave no reason"
         over = partial(finished, state=AttemptState.FAILED, reason=why)
         return OK if self._move(attempt, lambda now: over(now, now=self._now())) else NOT_FOUND
 
-    def _done(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+    def _done(self, attempt: InstallAttempt, body: bytes, host: str) -> ChannelReply:
         """End the attempt of a machine that was permitted to write. A repeated message after a lost answer is fine."""
         del body
         if attempt.state is AttemptState.DONE:
@@ -209,14 +209,14 @@ class BootHandlers:
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
-    def _move(self, attempt: Attempt, move: Callable[[Attempt], Attempt]) -> Attempt | None:
+    def _move(self, attempt: InstallAttempt, move: Callable[[InstallAttempt], InstallAttempt]) -> InstallAttempt | None:
         """Change the record as it is now. An attempt that has ended meanwhile stays as it is."""
         return self._attempts.change(attempt.node, lambda now: move(now) if now.running else now, of=attempt.id)
 
     def _now(self) -> datetime:
         return self._clock.now()
 
-    def _lines(self, attempt: Attempt) -> str:
+    def _lines(self, attempt: InstallAttempt) -> str:
         lines = [f"root={attempt.root}", f"time={int(self._now().timestamp())}"]
         if attempt.payload.path:
             payload = attempt.payload
@@ -244,7 +244,7 @@ def host_key(text: str) -> str | None:
     return bare if isinstance(key, Ed25519PublicKey) else None
 
 
-def _unarmed(attempt: Attempt) -> str:
+def _unarmed(attempt: InstallAttempt) -> str:
     if attempt.state is AttemptState.DONE:
         return f"{attempt.node} is installed"
     if attempt.state is AttemptState.READY:

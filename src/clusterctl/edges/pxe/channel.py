@@ -69,22 +69,22 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChannelReply:
     """The answer to a request, as HTTP has it."""
 
     status: int
     content: bytes = b""
 
 
-OK = Reply(200, b"ok\n")
-NOT_FOUND = Reply(404, b"not found\n")
-NOT_NOW = Reply(503, b"not now\n")
+OK = ChannelReply(200, b"ok\n")
+NOT_FOUND = ChannelReply(404, b"not found\n")
+NOT_NOW = ChannelReply(503, b"not now\n")
 """The controller has a problem of its own: the machine tries again and sees no details."""
 
 
-def text(status: int, words: str) -> Reply:
+def text(status: int, words: str) -> ChannelReply:
     """Return a reply of text."""
-    return Reply(status, words.encode())
+    return ChannelReply(status, words.encode())
 
 
 def frame(message: Mapping[str, Any]) -> bytes:
@@ -100,7 +100,7 @@ def call_frame(number: int, call: Call) -> bytes:
     return frame({**asdict(call), "id": number, "body": b64encode(call.body).decode()})
 
 
-def reply_frame(number: int, reply: Reply) -> bytes:
+def reply_frame(number: int, reply: ChannelReply) -> bytes:
     """Return the frame of a reply to the call of this number; of `NOT_NOW` where it is too long."""
     try:
         return frame({"id": number, "status": reply.status, "content": b64encode(reply.content).decode()})
@@ -108,6 +108,6 @@ def reply_frame(number: int, reply: Reply) -> bytes:
         return reply_frame(number, NOT_NOW)
 
 
-def reply_of(message: Mapping[str, Any]) -> Reply:
+def reply_of(message: Mapping[str, Any]) -> ChannelReply:
     """Return the reply in a message of the run."""
-    return Reply(message["status"], b64decode(message["content"]))
+    return ChannelReply(message["status"], b64decode(message["content"]))

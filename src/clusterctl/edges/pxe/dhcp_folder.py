@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.pxe.accounts import Account
+from clusterctl.edges.pxe.accounts import InstallAccount
 
 RUN = Path("/run/clusterctl")
 
@@ -23,7 +23,7 @@ class DhcpFolder:
     """`state` is the site's `state/pxe/dnsmasq`; `account` that of dnsmasq, None where it keeps ours."""
 
     state: Path
-    account: Account | None
+    account: InstallAccount | None
 
     @property
     def path(self) -> Path:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.edges import processes
-from clusterctl.edges.pxe.accounts import Account
+from clusterctl.edges.pxe.accounts import InstallAccount
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.node import Mac
@@ -120,7 +120,10 @@ class Dnsmasq:
     """
 
     def __init__(
-        self, configuration: Path, account: Account | None = None, monotonic: Callable[[], float] = time.monotonic
+        self,
+        configuration: Path,
+        account: InstallAccount | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._configuration = configuration
         self._account = account
@@ -210,7 +213,7 @@ CAPABILITIES = ("net_admin", "net_bind_service", "net_raw")
 """What dnsmasq needs (dnsmasq(8), --user): ARP entries for clients, ports 67 and 69, and raw packets for a ping."""
 
 
-def command(configuration: Path, account: Account | None) -> tuple[str, ...]:
+def command(configuration: Path, account: InstallAccount | None) -> tuple[str, ...]:
     """Return the command that starts dnsmasq (setpriv(1)), as its account from its first instruction where it has one.
 
     dnsmasq's own way, from root by its option `user`, would keep CAP_SETUID until then, and lose the kernel's signal at

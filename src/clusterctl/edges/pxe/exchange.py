@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from clusterctl.edges.pxe.channel import LENGTH, MAX_BYTES, NOT_NOW, PING, Call, Reply, Setup, frame, reply_frame
+from clusterctl.edges.pxe.channel import LENGTH, MAX_BYTES, NOT_NOW, PING, Call, ChannelReply, Setup, frame, reply_frame
 from clusterctl.fleet.errors import ClusterctlError
 
 ENDED = "it has ended"
@@ -69,7 +69,10 @@ class Exchange:
     """Answers the calls of one service process until the channel ends."""
 
     def __init__(
-        self, channel: socket.socket, answer: Callable[[Call], Reply], timeouts: ChannelTimeouts = ChannelTimeouts()
+        self,
+        channel: socket.socket,
+        answer: Callable[[Call], ChannelReply],
+        timeouts: ChannelTimeouts = ChannelTimeouts(),
     ) -> None:
         channel.settimeout(timeouts.hang_s)
         self._channel = channel
@@ -135,7 +138,7 @@ class Exchange:
         self._send(reply_frame(message.id, self._reply(message.call)))
         time.sleep(min(time.monotonic() - begun, PAUSE_S))
 
-    def _reply(self, call: Call) -> Reply:
+    def _reply(self, call: Call) -> ChannelReply:
         """Return the answer. Whatever one machine's request causes here concerns that request alone."""
         try:
             return self._answer(call)

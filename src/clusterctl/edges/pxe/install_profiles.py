@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries, debian, network_files, ubuntu
-from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
+from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt, InstallPayload
 from clusterctl.edges.pxe.attempt_store import for_card, new_token
 from clusterctl.edges.pxe.overlay import OverlayHost, overlay
 from clusterctl.edges.pxe.settings import Method, PxeSettings
@@ -28,7 +28,7 @@ class InstallProfile(Protocol):
         """Raise `UsageError` where the boot folder lacks what is installed."""
         ...
 
-    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, Payload]: ...
+    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]: ...
 
     def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
         """Return the documents by name, or by name and card (`for_card`). Raises `UsageError`."""
@@ -49,12 +49,12 @@ class AttemptFactory:
         if target is not None:
             self.profile.documents(target, NO_TOKEN)
 
-    def arm(self, target: InstallTarget) -> tuple[Attempt, Mapping[str, bytes]]:
+    def arm(self, target: InstallTarget) -> tuple[InstallAttempt, Mapping[str, bytes]]:
         """Return a new attempt and its documents; nothing is stored yet."""
         token = new_token()
         boot, payload = self.profile.boot(target, token)
         documents = self.profile.documents(target, token)
-        attempt = Attempt(
+        attempt = InstallAttempt(
             node=target.name,
             state=AttemptState.ARMED,
             serial=target.serial,
@@ -74,7 +74,7 @@ class AttemptFactory:
 OVERLAY = "overlay.tar"
 
 
-class Image(Protocol):
+class InstallImage(Protocol):
     """A root file system of the boot folder."""
 
     @property
@@ -97,7 +97,7 @@ class Deployer(Protocol):
 class Store(Protocol):
     """The boot folder. Raises `UsageError` with the command that makes what is missing."""
 
-    def image(self, name: str) -> Image: ...
+    def image(self, name: str) -> InstallImage: ...
     def deployer(self) -> Deployer: ...
 
 
@@ -112,7 +112,7 @@ class ImageProfile:
         self.store.deployer()
         self.store.image(self.settings.image)
 
-    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, Payload]:
+    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]:
         del target
         image, deployer = self.store.image(self.settings.image), self.store.deployer()
         arguments = (
@@ -121,7 +121,7 @@ class ImageProfile:
             f"console={self.settings.console}"
         )
         files = BootFiles(deployer.kernel_path, deployer.initrd_path, arguments)
-        return files, Payload(image.path_below_files, image.digest, image.size)
+        return files, InstallPayload(image.path_below_files, image.digest, image.size)
 
     def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
         """Return the overlay; without network settings one for each card.
@@ -180,10 +180,10 @@ class AnswerProfile:
                     remedy="copy it there from the distribution (docs/how-to/pxe.md)",
                 )
 
-    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, Payload]:
+    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]:
         job = self._job(target, token, target.macs[0])
         arguments = debian.kernel_arguments(job) if self._by_preseed else ubuntu.kernel_arguments(job)
-        return BootFiles(self.settings.kernel, self.settings.initrd, arguments), Payload()
+        return BootFiles(self.settings.kernel, self.settings.initrd, arguments), InstallPayload()
 
     def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
         """Return the documents of each card, the only one that the installer uses; without a card: of the first one."""

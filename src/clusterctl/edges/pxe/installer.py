@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from clusterctl.edges.pxe.attempt import Attempt, AttemptState, finished, with_milestone
+from clusterctl.edges.pxe.attempt import AttemptState, InstallAttempt, finished, with_milestone
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
 from clusterctl.edges.pxe.settings import Dhcp
@@ -34,7 +34,7 @@ MAX_LOG_BYTES = 16 << 20
 _GZIP = b"\x1f\x8b"
 
 
-def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
+def status_of(attempt: InstallAttempt, target: InstallTarget) -> InstallStatus:
     """Return the status. An attempt with a machine that has not been started is READY: the caller starts it."""
     waiting = attempt.state is AttemptState.ARMED and not attempt.started
     state = InstallState.READY if waiting else STATES[attempt.state]
@@ -54,7 +54,7 @@ def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
     )
 
 
-def record_evidence(attempt: Attempt, where: str, at: datetime, origin: Origin) -> Evidence:
+def record_evidence(attempt: InstallAttempt, where: str, at: datetime, origin: Origin) -> Evidence:
     """Return the record as evidence, without its secrets and its long fields."""
     record = asdict(attempt)
     for name in ("token", "boot", "documents"):
@@ -63,7 +63,7 @@ def record_evidence(attempt: Attempt, where: str, at: datetime, origin: Origin) 
     return Evidence(f"pxe attempt {attempt.node}", where, at, origin, KNOWN(content).encode())
 
 
-def log_evidence(attempt: Attempt, log: bytes, at: datetime, origin: Origin) -> Evidence:
+def log_evidence(attempt: InstallAttempt, log: bytes, at: datetime, origin: Origin) -> Evidence:
     """Return the machine's own log as evidence, decompressed."""
     return Evidence("the installer's log", attempt.node, at, origin, KNOWN.bytes(_unpacked(log)))
 
@@ -78,7 +78,7 @@ def _unpacked(log: bytes) -> bytes:
         return log
 
 
-def _addresses(attempt: Attempt, target: InstallTarget) -> tuple[str, ...]:
+def _addresses(attempt: InstallAttempt, target: InstallTarget) -> tuple[str, ...]:
     """Return the addresses of the host, the likeliest first: those of the site, else the one that it posted from."""
     given = target.network.answering(target.address) or (target.address, attempt.address)
     return tuple(dict.fromkeys(filter(None, given)))
@@ -164,14 +164,14 @@ class PxeInstaller:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def _find(self, target: InstallTarget) -> Attempt | None:
+    def _find(self, target: InstallTarget) -> InstallAttempt | None:
         """Return the node's record, unless it belongs to an earlier machine in the same place."""
         found = self._attempts.find(target.name)
         if found is None or not same_identity(found.serial, target.serial):
             return None
         return found
 
-    def _timed_out(self, attempt: Attempt | None) -> Attempt | None:
+    def _timed_out(self, attempt: InstallAttempt | None) -> InstallAttempt | None:
         """Return the attempt; end it first if the machine has been silent for too long."""
         if attempt is None or not self._silent(attempt):
             return attempt
@@ -180,12 +180,12 @@ class PxeInstaller:
         if note := self._attempts.noted(attempt):
             why = f"{why}; not proven: {note}"
 
-        def give_up(now: Attempt) -> Attempt:
+        def give_up(now: InstallAttempt) -> InstallAttempt:
             return finished(now, AttemptState.FAILED, why, self._clock.now()) if self._silent(now) else now
 
         return self._attempts.change(attempt.node, give_up, of=attempt.id)
 
-    def _silent(self, attempt: Attempt) -> bool:
+    def _silent(self, attempt: InstallAttempt) -> bool:
         """Return whether it was silent for too long, while it could report itself: a lost service receives nothing."""
         last = attempt.last_contact
         if not (attempt.running and attempt.started) or last is None:
@@ -194,7 +194,7 @@ class PxeInstaller:
         last = max(last, since) if since is not None else last
         return self._clock.now() - last > timedelta(seconds=self._settings.silence_s)
 
-    def _status(self, attempt: Attempt | None, target: InstallTarget) -> Observed[InstallStatus]:
+    def _status(self, attempt: InstallAttempt | None, target: InstallTarget) -> Observed[InstallStatus]:
         if attempt is None:
             return Observed(ABSENT)
         at, origin, where = self._clock.now(), self._settings.origin, self._settings.base
@@ -235,12 +235,12 @@ class PxeInstaller:
                 switched = bmc.cycle_power(target.serial, deadline)
         return (*wished.evidence, *power.evidence, *switched.evidence)
 
-    def _started(self, attempt: Attempt) -> Attempt:
+    def _started(self, attempt: InstallAttempt) -> InstallAttempt:
         if attempt.started:
             return attempt
         words = "its BMC has started it, to boot over the network once"
         return replace(with_milestone(attempt, words, self._clock.now()), started=True)
 
 
-def _ready(target: InstallTarget) -> Attempt:
-    return Attempt(target.name, AttemptState.READY, target.serial, target.macs, target.disk)
+def _ready(target: InstallTarget) -> InstallAttempt:
+    return InstallAttempt(target.name, AttemptState.READY, target.serial, target.macs, target.disk)

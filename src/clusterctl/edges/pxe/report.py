@@ -31,7 +31,7 @@ class MachineReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ReportRefusal:
     """The reason why the machine must not be written. `decide`: what an operator has to decide first, if anything."""
 
     why: str
@@ -71,14 +71,14 @@ def _single(name: str, values: Mapping[str, Sequence[str]]) -> str:
     return found[0].strip() if found else ""
 
 
-def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> KernelDrive | Refusal:
+def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> KernelDrive | ReportRefusal:
     """Return the drive that may be overwritten, if the serial is the expected one and one drive alone matches."""
     if not same_identity(report.serial, serial):
-        return Refusal(f"the machine that booted reports serial {report.serial or 'unknown'}, its BMC {serial}")
+        return ReportRefusal(f"the machine that booted reports serial {report.serial or 'unknown'}, its BMC {serial}")
     try:
         return disk.choose(report.drives)
     except EdgeError as error:
-        return Refusal(error.message, error.remedy if isinstance(error, RootDiskUnclearError) else "")
+        return ReportRefusal(error.message, error.remedy if isinstance(error, RootDiskUnclearError) else "")
 
 
 def _drive(value: str) -> KernelDrive:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from clusterctl.edges import processes
-from clusterctl.edges.pxe.channel import Call, Reply, Setup
+from clusterctl.edges.pxe.channel import Call, ChannelReply, Setup
 from clusterctl.edges.pxe.exchange import ENDED, ChannelTimeouts, Exchange, LostError
 from clusterctl.fleet.errors import EnvironmentBrokenError, InstallerUnavailableError
 from clusterctl.fleet.peer_text import visible_line
@@ -67,7 +67,7 @@ class ServiceProcess:
         self,
         setup: Setup,
         listener: socket.socket,
-        answer: Callable[[Call], Reply],
+        answer: Callable[[Call], ChannelReply],
         on_ready: Callable[[], None],
         times: ProcessTimes = USUAL,
     ) -> None:

@@ -36,7 +36,7 @@ from clusterctl.edges.pxe.channel import (
     PING,
     PONG,
     Call,
-    Reply,
+    ChannelReply,
     Setup,
     call_frame,
     frame,
@@ -61,10 +61,10 @@ class RunChannel:
         self._reader = reader
         self._writer = writer
         self._numbers = itertools.count()
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: dict[int, asyncio.Future[ChannelReply]] = {}
         self._slots = asyncio.Semaphore(ASKED_AT_ONCE)
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: Call) -> ChannelReply:
         """Return the run's reply; `NOT_NOW` where there is none in time."""
         number = next(self._numbers)
         try:

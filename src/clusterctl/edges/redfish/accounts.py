@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.session import RedfishAccess, RedfishSession
-from clusterctl.edges.redfish.write import Attempt, ReplyKind
+from clusterctl.edges.redfish.write import ReplyKind, WriteAttempt
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial
@@ -58,7 +58,7 @@ class Accounts:
         """Request the password; False where it is unknown whether it came about. Raises `RefusedError`."""
         doing = f"a new password for {account.user}"
         quirks, timing = self._session.quirks, self._access.timing
-        attempt = Attempt(doing, REMEDY, ({"Password": password},), quirks=quirks, timing=timing, matches=True)
+        attempt = WriteAttempt(doing, REMEDY, ({"Password": password},), quirks=quirks, timing=timing, matches=True)
         etag = self._etag(account, deadline)
         while True:
             deadline.check(f"requesting {doing}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.edges.redfish.write import Change, Read, Reading, Writer
+from clusterctl.edges.redfish.write import Read, RedfishChange, Writer, WriteReading
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
@@ -38,7 +38,7 @@ class BiosSettings:
         """Make these attributes pending for the next boot, at Dell with the job that applies them; verify both."""
         control = self._read(deadline)
         if not control.pends(wanted):
-            change = Change(
+            change = RedfishChange(
                 f"BIOS attributes {', '.join(wanted)}",
                 "PATCH",
                 control.settings,
@@ -53,7 +53,7 @@ class BiosSettings:
         if control.jobs and not control.brings(wanted):
             body = {"TargetSettingsURI": control.settings}
             read = self._reading(wanted, lambda found: found.brings(wanted))
-            change = Change("a job for the BIOS attributes", "POST", control.jobs, (body,), read, again=False)
+            change = RedfishChange("a job for the BIOS attributes", "POST", control.jobs, (body,), read, again=False)
             self._writer.make(change, deadline.within(self._timing.settle))
             control = self._read(deadline)
         return control
@@ -62,11 +62,11 @@ class BiosSettings:
         return self._session.walk(read_bios, deadline)[0]
 
     def _reading(self, wanted: Mapping[str, Value], done: Callable[[BiosControl], bool]) -> Read:
-        def read(deadline: Deadline) -> Reading:
+        def read(deadline: Deadline) -> WriteReading:
             found = self._read(deadline)
             pending = {name: found.bios.pending.get(name, found.bios.current.get(name)) for name in wanted}
             text = "the next boot brings " + ", ".join(f"{name} {value}" for name, value in pending.items())
-            return Reading(found.serial, done(found), text, found.etag or self._session.etag(found.settings))
+            return WriteReading(found.serial, done(found), text, found.etag or self._session.etag(found.settings))
 
         return read
 
@@ -94,8 +94,8 @@ class LogClearer:
         for change in changes:
             writer.make(change, deadline)
 
-    def _change(self, log: EventLog, archive: LogArchive) -> Change:
-        def read(within: Deadline) -> Reading:
+    def _change(self, log: EventLog, archive: LogArchive) -> RedfishChange:
+        def read(within: Deadline) -> WriteReading:
             logs, _ = self.read(within)
             now = next((one.entries for one in logs.logs if one.path == log.path), frozenset())
             kept = archive.entries.get(log.path, frozenset())
@@ -105,6 +105,6 @@ class LogClearer:
                 raise EdgeError(
                     "the log has entries that were not kept: it was not cleared", where=log.path, remedy=remedy
                 )
-            return Reading(logs.serial, cleared, str(logs))
+            return WriteReading(logs.serial, cleared, str(logs))
 
-        return Change(f"clear {log.path}", "POST", log.target, ({},), read, seconds=self._timing.settle)
+        return RedfishChange(f"clear {log.path}", "POST", log.target, ({},), read, seconds=self._timing.settle)

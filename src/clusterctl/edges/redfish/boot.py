@@ -12,10 +12,10 @@ from typing import Any
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
 from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.edges.redfish.write import Change, NotDoneError, Read, Reading, Writer, more_specific
+from clusterctl.edges.redfish.write import NotDoneError, Read, RedfishChange, Writer, WriteReading, more_specific
 from clusterctl.fleet.bmc.boot import BootOnce, check_uri
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.boot import BootControl, Slot, Tray, bodies, insert_bodies, read_boot, read_tray
+from clusterctl.formats.redfish.boot import BootControl, BootSlot, Tray, bodies, insert_bodies, read_boot, read_tray
 from clusterctl.formats.redfish.tree import Resource, Unreadable
 from clusterctl.ports import Deadline
 
@@ -54,7 +54,7 @@ class BootOverride:
         if failure is not None:
             raise failure
 
-    def _changes(self, control: BootControl, wish: BootOnce, deadline: Deadline) -> list[Change]:
+    def _changes(self, control: BootControl, wish: BootOnce, deadline: Deadline) -> list[RedfishChange]:
         """Return the ways: the settings object where there is one, the System, the manager's attributes."""
         quirks = self._quirks(control, deadline)
         forms = bodies(control, wish, whole=quirks.whole_boot)
@@ -69,22 +69,24 @@ class BootOverride:
             changes.append(self._change(doing, path, ({"Attributes": dict(attributes)},), read))
         return changes
 
-    def _change(self, doing: str, path: str, forms: tuple[Mapping[str, Any], ...], read: Read) -> Change:
-        return Change(doing, "PATCH", path, forms, read, seconds=self._timing.settle, readings=_READINGS)
+    def _change(self, doing: str, path: str, forms: tuple[Mapping[str, Any], ...], read: Read) -> RedfishChange:
+        return RedfishChange(doing, "PATCH", path, forms, read, seconds=self._timing.settle, readings=_READINGS)
 
-    def _reading(self, wish: BootOnce, path: str, deadline: Deadline) -> Reading:
+    def _reading(self, wish: BootOnce, path: str, deadline: Deadline) -> WriteReading:
         control, _ = self._session.walk(read_boot, deadline)
         self._control = control
         etag = control.etags.get(path, "") or self._session.etag(path)
-        return Reading(control.serial, control.gives(wish), "; ".join(dict.fromkeys(map(str, control.shown))), etag)
+        return WriteReading(
+            control.serial, control.gives(wish), "; ".join(dict.fromkeys(map(str, control.shown))), etag
+        )
 
-    def _attributes_reading(self, path: str, wanted: Mapping[str, str], deadline: Deadline) -> Reading:
+    def _attributes_reading(self, path: str, wanted: Mapping[str, str], deadline: Deadline) -> WriteReading:
         control, _ = self._session.walk(read_boot, deadline)
         answer = self._session.read(path, deadline)
         found = {} if isinstance(answer, Unreadable) else answer.get("Attributes")
         known = {name: found.get(name) for name in wanted} if isinstance(found, Mapping) else {}
         text = ", ".join(f"{name} {value}" for name, value in known.items()) or f"nothing at {path}"
-        return Reading(control.serial, known == wanted, text, self._session.etag(path))
+        return WriteReading(control.serial, known == wanted, text, self._session.etag(path))
 
     def _quirks(self, control: BootControl, deadline: Deadline) -> Quirks:
         """Return the quirks by the service root; where that names no vendor, by the manager."""
@@ -113,9 +115,9 @@ class VirtualMedia:
         """Insert the image into a free drive; images that others inserted stay."""
         check_uri(uri)
 
-        def read(within: Deadline) -> Reading:
+        def read(within: Deadline) -> WriteReading:
             tray = self._read(within)
-            return Reading(tray.serial, tray.holding(uri) is not None, str(tray))
+            return WriteReading(tray.serial, tray.holding(uri) is not None, str(tray))
 
         first = self._writer.read(read, deadline)
         if first.done:
@@ -123,18 +125,18 @@ class VirtualMedia:
         slot = self._tray.free()
         doing, seconds = f"insert {uri} into {slot.path}", self._timing.settle
         if slot.insert:
-            change = Change(doing, "POST", slot.insert, insert_bodies(uri), read, seconds=seconds)
+            change = RedfishChange(doing, "POST", slot.insert, insert_bodies(uri), read, seconds=seconds)
         else:
             body = {"Image": uri, "Inserted": True}
-            change = Change(doing, "PATCH", slot.path, (body, {"Image": uri}), read, seconds=seconds)
+            change = RedfishChange(doing, "PATCH", slot.path, (body, {"Image": uri}), read, seconds=seconds)
         self._writer.make(change, deadline, first)
 
     def eject(self, uri: str, deadline: Deadline) -> None:
         """Eject the image from every drive that holds it; drives with other images are left alone."""
 
-        def read(within: Deadline) -> Reading:
+        def read(within: Deadline) -> WriteReading:
             tray = self._read(within)
-            return Reading(tray.serial, tray.holding(uri) is None, str(tray))
+            return WriteReading(tray.serial, tray.holding(uri) is None, str(tray))
 
         first = self._writer.read(read, deadline)
         while (slot := self._tray.holding(uri)) is not None:
@@ -142,17 +144,17 @@ class VirtualMedia:
             self._writer.read(read, deadline)
         self.steps.append(first.found)
 
-    def _ejecting(self, slot: Slot, uri: str) -> Change:
-        def read(within: Deadline) -> Reading:
+    def _ejecting(self, slot: BootSlot, uri: str) -> RedfishChange:
+        def read(within: Deadline) -> WriteReading:
             tray = self._read(within)
             held = any(other.path == slot.path and other.holds(uri) for other in tray.slots)
-            return Reading(tray.serial, not held, str(tray), self._session.etag(slot.path))
+            return WriteReading(tray.serial, not held, str(tray), self._session.etag(slot.path))
 
         doing, seconds = f"eject {uri} from {slot.path}", self._timing.settle
         if slot.eject:
-            return Change(doing, "POST", slot.eject, ({},), read, seconds=seconds)
+            return RedfishChange(doing, "POST", slot.eject, ({},), read, seconds=seconds)
         forms = ({"Image": None, "Inserted": False}, {"Image": None})
-        return Change(doing, "PATCH", slot.path, forms, read, seconds=seconds)
+        return RedfishChange(doing, "PATCH", slot.path, forms, read, seconds=seconds)
 
     def _read(self, deadline: Deadline) -> Tray:
         self._tray, _ = self._session.walk(read_tray, deadline)

@@ -135,7 +135,7 @@ class _Request:
     seconds: float = REQUEST_SECONDS
 
 
-class Connection:
+class RedfishConnection:
     """Sends requests to one BMC; not thread-safe, as a session is not. `stopwatch` measures its answers."""
 
     def __init__(self, address: BmcAddress, deadline: Deadline, timing: Timing) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from clusterctl.edges.redfish.connection import BUSY, Connection, Reply
+from clusterctl.edges.redfish.connection import BUSY, RedfishConnection, Reply
 from clusterctl.edges.redfish.quirks import Quirks
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import (
@@ -96,10 +96,10 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class RedfishLogin:
     """Logs in to one BMC. `doubtful`: it is uncertain which of two passwords the BMC has."""
 
-    connection: Connection
+    connection: RedfishConnection
     address: BmcAddress
     timing: Timing
     rejections: Rejections
@@ -206,7 +206,7 @@ _MANAGED_BY = (
 
 
 def privilege_of(method: str, path: str) -> str:
-    """Return the privilege that a request needs, by the DMTF's mapping (DSP8011); reads need `Login`."""
+    """Return the privilege that a request needs, by the DMTF's mapping (DSP8011); reads need `RedfishLogin`."""
     if method == "GET":
         return "Login"
     return next((name for prefix, name in _MANAGED_BY if path.startswith(prefix)), "ConfigureComponents")

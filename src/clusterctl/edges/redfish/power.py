@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 
 from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.edges.redfish.write import Change, NotAppliedError, NotDoneError, Reading, RefusedError, Writer
+from clusterctl.edges.redfish.write import (
+    NotAppliedError,
+    NotDoneError,
+    RedfishChange,
+    RefusedError,
+    Writer,
+    WriteReading,
+)
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.stagger import Stagger
@@ -141,7 +148,7 @@ class PowerSwitch:
         self.switch(Power.ON, serial, deadline)
         self.steps = [*steps, *self.steps]
 
-    def _shut_down(self, writer: Writer, found: Reading, deadline: Deadline) -> bool:
+    def _shut_down(self, writer: Writer, found: WriteReading, deadline: Deadline) -> bool:
         """Ask the OS to shut down; return False where that is impossible, or takes longer than its grace."""
         if self._reset_type(_GRACEFUL_OFF) is None:
             return False
@@ -157,12 +164,12 @@ class PowerSwitch:
         """Return the first of these reset types that the BMC accepts."""
         return self._control.first(*types) if self._control else None
 
-    def _change(self, types: tuple[str, ...], power: Power, grace: float | None = None) -> Change:
+    def _change(self, types: tuple[str, ...], power: Power, grace: float | None = None) -> RedfishChange:
         """Return the reset that leads to `power`; with `grace` seconds it is requested once, without insisting."""
         reset_type = self._reset_type(types)
         if self._control is None or reset_type is None:
             raise EdgeError(f"the BMC accepts none of {', '.join(types)}", remedy="switch the machine by hand")
-        return Change(
+        return RedfishChange(
             f"ResetType {reset_type}",
             "POST",
             self._control.target,
@@ -173,10 +180,10 @@ class PowerSwitch:
             again=reset_type != _BUTTON,
         )
 
-    def _reading(self, power: Power, deadline: Deadline) -> Reading:
+    def _reading(self, power: Power, deadline: Deadline) -> WriteReading:
         control = self.read(deadline)
         found = f"PowerState is {control.state or 'not reported'}"
-        return Reading(control.serial, power_of(control) is power, found)
+        return WriteReading(control.serial, power_of(control) is power, found)
 
     def _take_power(self, action: AcCycle, steps: list[str], deadline: Deadline) -> None:
         """Request the cycle. A BMC that loses its power may not answer; that it went away is verified afterwards."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.connection import BUSY, Body, Connection, Method, Reply
+from clusterctl.edges.redfish.connection import BUSY, Body, Method, RedfishConnection, Reply
 from clusterctl.edges.redfish.login import (
     PASSWORD_CHANGE,
-    Login,
+    RedfishLogin,
     Rejections,
     busy_error,
     factory_password,
@@ -139,8 +139,8 @@ class RedfishSession:
         self._timing = access.timing
         self._expansions = access.expansions
         self._read_only = access.read_only
-        self._connection = Connection(address, deadline, access.timing)
-        self._login = Login(self._connection, address, access.timing, access.rejections, doubtful)
+        self._connection = RedfishConnection(address, deadline, access.timing)
+        self._login = RedfishLogin(self._connection, address, access.timing, access.rejections, doubtful)
         self._location = ""
         self._answered = False
         self._basic = False

@@ -3,8 +3,8 @@
 An answer proves nothing, neither a good one (some BMCs revert what they accepted) nor a lost one. So the machine is
 read after each request, and only then decided. Each reading proves that it is still the right machine.
 
-`Attempt` decides what to send next, by the answers so far. It is pure, so that every order of answers can be tested.
-`Writer` sends and reads.
+`WriteAttempt` decides what to send next, by the answers so far. It is pure, so that every order of answers can be
+tested. `Writer` sends and reads.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ReplyKind(enum.Enum):
 
 
 @dataclass(slots=True)
-class Attempt:
+class WriteAttempt:
     """One change under way. `bodies`: the same change in the forms that different BMCs accept, the likeliest first.
 
     After each answer without the change visible, `not_visible`, `lost` or `refused` sets the next `body` and
@@ -176,7 +176,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WriteReading:
     """The machine that was read, whether the change is visible, the state as text, and the ETag to change it by."""
 
     serial: Serial
@@ -185,12 +185,12 @@ class Reading:
     etag: str = ""
 
 
-Read = Callable[[Deadline], Reading]
+Read = Callable[[Deadline], WriteReading]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A change to make. `bodies`: the same change in other forms, see `Attempt`.
+class RedfishChange:
+    """A change to make. `bodies`: the same change in other forms, see `WriteAttempt`.
 
     seconds    time until it is visible once it was accepted; None: until the deadline
     readings   readings in a row that must show it: two where BMCs are known to revert
@@ -220,7 +220,7 @@ class Writer:
         self._serial = serial
         self.steps: list[str] = []
 
-    def make(self, change: Change, deadline: Deadline, first: Reading | None = None) -> Reading:
+    def make(self, change: RedfishChange, deadline: Deadline, first: WriteReading | None = None) -> WriteReading:
         """Make the change and return the reading that shows it. Raises `NotDoneError` with the BMC's messages, and
         `OutcomeUnknownError` where the outcome cannot be determined.
 
@@ -229,7 +229,7 @@ class Writer:
         reading = first or self.read(change.read, deadline)
         if reading.done:
             return reading
-        attempt = Attempt(
+        attempt = WriteAttempt(
             change.doing,
             change.remedy,
             change.bodies,
@@ -244,7 +244,7 @@ class Writer:
             reading = self._try(change, attempt, deadline)
         return reading
 
-    def read(self, read: Read, deadline: Deadline) -> Reading:
+    def read(self, read: Read, deadline: Deadline) -> WriteReading:
         """Read; raise `EdgeError` unless it is the right machine, proven in the session that is open now."""
         logins = self._session.logins
         reading = read(deadline)
@@ -258,7 +258,7 @@ class Writer:
             require_machine(self._session.walk(read_power, deadline)[0].serial, self._serial)
         raise EdgeError("the BMC ends each session before anything is read", remedy="reset the BMC")
 
-    def _try(self, change: Change, attempt: Attempt, deadline: Deadline) -> Reading:
+    def _try(self, change: RedfishChange, attempt: WriteAttempt, deadline: Deadline) -> WriteReading:
         """Send once, and read. Where the change is not visible, `attempt` has the next request."""
         try:
             reply = self._session.write(
@@ -285,7 +285,7 @@ class Writer:
             attempt.refused(reply, reading.etag)
         return reading
 
-    def _wait(self, change: Change, deadline: Deadline, seconds: float) -> Reading:
+    def _wait(self, change: RedfishChange, deadline: Deadline, seconds: float) -> WriteReading:
         """Read until the change is visible in as many readings as it requires; return the last reading when `seconds`
         are over.
 
@@ -293,7 +293,7 @@ class Writer:
         """
         limit = deadline.within(seconds)
         row = 0
-        last: Reading | None = None
+        last: WriteReading | None = None
         while True:
             try:
                 reading = self.read(change.read, deadline)

@@ -14,13 +14,13 @@ from clusterctl.fleet.network.plan import HostParts, plan_network
 from clusterctl.fleet.network.rules import (
     Addressee,
     AddressRule,
+    AddressSource,
     BondRule,
     GivenAddress,
     HostRule,
     IpoibRule,
     NetworkRules,
     PortRule,
-    Source,
     VlanRule,
 )
 from clusterctl.fleet.state import NodeState
@@ -76,7 +76,7 @@ def network_rules(site: Site) -> NetworkRules:
 def _rule(site: Site, rule: NetworkRule, index: int) -> HostRule:
     def at(kind: str, number: int, own: Address) -> AddressRule:
         where = site.where("network", "rules", index, kind, number)
-        return AddressRule(Source(own.address), own.network or "", own.offset, own.gateway or "", own.mtu, where)
+        return AddressRule(AddressSource(own.address), own.network or "", own.offset, own.gateway or "", own.mtu, where)
 
     return HostRule(
         nodes=rule.nodes,
@@ -90,5 +90,5 @@ def _rule(site: Site, rule: NetworkRule, index: int) -> HostRule:
 def _rails(ipoib: Ipoib, where: str) -> Iterator[IpoibRule]:
     for at, (rail, name) in enumerate(ipoib.interfaces()):
         network = ipoib.network_of(rail)
-        address = AddressRule(Source(ipoib.address), network, ipoib.offset, mtu=ipoib.mtu, where=where)
+        address = AddressRule(AddressSource(ipoib.address), network, ipoib.offset, mtu=ipoib.mtu, where=where)
         yield IpoibRule(name, ipoib.adapters[at] if ipoib.adapters else "", ipoib.connected, address)

@@ -72,7 +72,7 @@ def _nodes(sheet: Path | None, settings: NodesSettings, document: Document) -> I
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SheetColumns:
     """Where each of our columns stands in the file, and what it is called there."""
 
     file: Path
@@ -104,7 +104,7 @@ def sheet_rows(text: str, file: Path) -> tuple[SiteNode, ...]:
     return tuple(_row(cells, columns, line) for line, cells in table.rows)
 
 
-def sheet_columns(headings: tuple[str, ...], file: Path) -> Columns:
+def sheet_columns(headings: tuple[str, ...], file: Path) -> SheetColumns:
     """Return the columns by their headings. Raises `UsageError` for a column that stands twice, or is missing."""
     index = {name: at for name in COLUMNS if (at := _column(name, headings, file)) is not None}
     for required in ("name", "bmc"):
@@ -113,7 +113,7 @@ def sheet_columns(headings: tuple[str, ...], file: Path) -> Columns:
             raise UsageError(
                 f"has no column {allowed}; found {', '.join(headings)}", where=f"{file}:1", remedy="name it in line 1"
             )
-    return Columns(file, index, headings)
+    return SheetColumns(file, index, headings)
 
 
 def _column(name: str, headings: tuple[str, ...], file: Path) -> int | None:
@@ -127,7 +127,7 @@ def _column(name: str, headings: tuple[str, ...], file: Path) -> int | None:
     raise UsageError(message, where=f"{file}:1 {headings[found[1]]}", remedy="keep one of the columns")
 
 
-def _row(cells: list[str], columns: Columns, line: int) -> SiteNode:
+def _row(cells: list[str], columns: SheetColumns, line: int) -> SiteNode:
     if len(cells) > len(columns.headings):
         message = f"{len(cells)} cells, but the header has {len(columns.headings)} columns"
         raise UsageError(message, where=columns.where(line), remedy="put a cell that holds a comma in quotes")

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.site.sheet import Columns, read_sheet, sheet_columns, sheet_rows
+from clusterctl.edges.site.sheet import SheetColumns, read_sheet, sheet_columns, sheet_rows
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.bmc.reconciliation import Entry
 from clusterctl.fleet.csv_text import csv_text
@@ -74,7 +74,7 @@ def sheet_update(file: Path, entries: Sequence[Entry], logins: Collection[str], 
 class SheetDraft:
     """Headings and cells of the sheet, as they will be written."""
 
-    columns: Columns
+    columns: SheetColumns
     headings: list[str]
     rows: list[list[str]]
 

@@ -18,7 +18,7 @@ _INERT = (("://", ":/ /"), ("<", "("), (">", ")"), ("@", "(at)"), ("`", "'"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class IncidentMessage:
     """`incident`: its id, which every repeat of the message carries; `urgent`: the incident is critical."""
 
     incident: str
@@ -36,11 +36,11 @@ def inert(text: str, limit: int = _CAUSE) -> str:
     return line
 
 
-def message(state: IncidentState, facts: IncidentFacts, site: str) -> Message:
+def message(state: IncidentState, facts: IncidentFacts, site: str) -> IncidentMessage:
     """Return the message about an incident as it is now, with the facts of its state."""
     title = visible_line(f"[{site}] {_heading(state)}: {inert(facts.cause)}", MAX_TITLE)
     body = "\n".join(_lines(state, facts))
-    return Message(
+    return IncidentMessage(
         incident=state.id,
         title=title,
         body=body if len(body) <= MAX_BODY else body[: MAX_BODY - 1] + "…",

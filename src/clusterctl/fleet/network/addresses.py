@@ -12,11 +12,11 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.network.rules import (
     Addressee,
     AddressRule,
+    AddressSource,
     GivenAddress,
     HostRule,
     LinkRule,
     NetworkRules,
-    Source,
 )
 from clusterctl.fleet.node import Mac
 
@@ -121,7 +121,7 @@ def _require_known(row: GivenAddress, names: set[str], rules: NetworkRules) -> N
         known = f"its interfaces are {', '.join(links)}" if links else "no rule of network.rules fits this node"
         raise UsageError(message, where=f"{row.where} interface", remedy=known)
     source = links[row.interface].address.source
-    if row.address and source is not Source.SHEET:
+    if row.address and source is not AddressSource.SHEET:
         message = f"{row.interface} has its address by another rule: {source.value}"
         raise UsageError(message, where=f"{row.where} address", remedy=f"write address: sheet for {row.interface}")
 
@@ -131,9 +131,9 @@ def _written(node: Addressee, rule: HostRule | None, sheet: _Sheet) -> Mapping[s
     found: dict[str, _Written] = {}
     for link in rule or ():
         main = rule is not None and link == rule.management
-        if link.address.source is Source.SHEET:
+        if link.address.source is AddressSource.SHEET:
             found[link.name] = _from_sheet(node, link, sheet.get((node.name, link.name)), main=main)
-        elif link.address.source is Source.NUMBER:
+        elif link.address.source is AddressSource.NUMBER:
             found[link.name] = _by_number(node, link, main=main)
     return found
 

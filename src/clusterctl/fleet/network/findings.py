@@ -10,15 +10,15 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import (
     Addressing,
-    Bond,
     DefaultRoute,
+    HostBond,
+    HostIpoib,
     HostNetwork,
-    Interface,
-    Ipoib,
+    HostNetworkInterface,
+    HostPort,
+    HostVlan,
     Link,
     ObservedNetwork,
-    Port,
-    Vlan,
 )
 from clusterctl.fleet.quantity import Bound, Quantity, exactly
 
@@ -62,29 +62,29 @@ def _warn(code: Code, subject: str, cause: str, values: _Values, remedy: str) ->
 
 
 def _link(link: Link, wanted: HostNetwork, seen: ObservedNetwork) -> Iterator[Finding]:
-    interface = seen.port(link.mac) if isinstance(link, Port) else seen.named(link.name)
+    interface = seen.port(link.mac) if isinstance(link, HostPort) else seen.named(link.name)
     if interface is None:
         yield _absent(link)
         return
     match link:
-        case Port():
+        case HostPort():
             yield from _port(link, interface, wanted)
-        case Bond():
+        case HostBond():
             yield from _bond(link, interface)
-        case Vlan():
+        case HostVlan():
             yield from _vlan(link, interface, seen)
-        case Ipoib():
+        case HostIpoib():
             yield from _ipoib(link, interface)
     yield from _addressing(link.addressing, interface)
 
 
 def _absent(link: Link) -> Finding:
-    if isinstance(link, Port):
+    if isinstance(link, HostPort):
         cause = f"the host has no port with the MAC {link.mac}"
         remedy = "see that the card is seated and its driver is loaded; after an exchange run clusterctl discover"
         return _fail(Code.PORT_ABSENT, link.label, cause, ("absent", link.mac), remedy)
     what = {"Bond": "bond", "Vlan": "VLAN", "Ipoib": "IPoIB interface"}[type(link).__name__]
-    if isinstance(link, Ipoib):
+    if isinstance(link, HostIpoib):
         remedy = "see that ib_ipoib is loaded and the adapter answers (ibstat)"
         return _fail(
             Code.INTERFACE_ABSENT, link.name, f"the host has no {what} {link.name}", ("absent", link.name), remedy
@@ -92,7 +92,7 @@ def _absent(link: Link) -> Finding:
     return _fail(Code.INTERFACE_ABSENT, link.name, f"the host has no {what} {link.name}", ("absent", link.name), _AGAIN)
 
 
-def _port(port: Port, interface: Interface, wanted: HostNetwork) -> Iterator[Finding]:
+def _port(port: HostPort, interface: HostNetworkInterface, wanted: HostNetwork) -> Iterator[Finding]:
     if port.name and interface.name != port.name:
         cause = f"the port {port.mac} has another name than the site gives it"
         yield _warn(Code.INTERFACE_NAME, interface.name, cause, (interface.name, port.name), "reboot the node")
@@ -104,14 +104,14 @@ def _port(port: Port, interface: Interface, wanted: HostNetwork) -> Iterator[Fin
         yield from _port_link(interface, bond)
 
 
-def _port_link(interface: Interface, bond: Bond | None) -> Iterator[Finding]:
+def _port_link(interface: HostNetworkInterface, bond: HostBond | None) -> Iterator[Finding]:
     """Judge the link of a port that the site uses."""
     if not interface.carrier or interface.member_up is False:
         cause = f"a member of {bond.name} has no link" if bond else "the port has no link"
         yield _fail(Code.NO_LINK, interface.name, cause, ("down", "up"), _CABLE, may_change=True)
 
 
-def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
+def _bond(bond: HostBond, interface: HostNetworkInterface) -> Iterator[Finding]:
     if interface.bond is None:
         yield _fail(Code.NOT_BONDED, bond.name, f"{bond.name} is no bond", ("no bond", bond.mode), _AGAIN)
         return
@@ -135,7 +135,7 @@ def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
         )
 
 
-def _vlan(vlan: Vlan, interface: Interface, seen: ObservedNetwork) -> Iterator[Finding]:
+def _vlan(vlan: HostVlan, interface: HostNetworkInterface, seen: ObservedNetwork) -> Iterator[Finding]:
     below = seen.port(vlan.parent)
     parent = below.name if below is not None else vlan.parent
     if (interface.vlan, interface.parent) != (vlan.vlan, parent):
@@ -144,7 +144,7 @@ def _vlan(vlan: Vlan, interface: Interface, seen: ObservedNetwork) -> Iterator[F
         yield _fail(Code.VLAN_WRONG, vlan.name, cause, (is_so, f"{vlan.vlan} on {parent}"), _AGAIN)
 
 
-def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
+def _ipoib(link: HostIpoib, interface: HostNetworkInterface) -> Iterator[Finding]:
     mode = "connected" if link.connected else "datagram"
     if link.connected and not interface.ipoib_mode:
         remedy = f"look at /sys/class/net/{link.name}/mode on the host"
@@ -161,7 +161,7 @@ def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
         yield _fail(Code.NO_LINK, link.name, "the IPoIB interface has no link", ("down", "up"), remedy, may_change=True)
 
 
-def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
+def _addressing(wanted: Addressing, interface: HostNetworkInterface) -> Iterator[Finding]:
     has = ", ".join(interface.addresses) or "none"
     same = set(map(ip_interface, interface.addresses))
     for address in wanted.addresses:
@@ -179,7 +179,7 @@ def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
         yield _fail(Code.MTU_WRONG, interface.name, cause, values, _AGAIN)
 
 
-def _extra_addresses(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
+def _extra_addresses(wanted: Addressing, interface: HostNetworkInterface) -> Iterator[Finding]:
     """Yield the IPv4 addresses that the site does not give to an interface without DHCP."""
     if wanted.dhcp or not wanted.addresses:
         return
@@ -218,7 +218,7 @@ def _extra_routes(wanted: HostNetwork, seen: ObservedNetwork, planned: Collectio
 
 
 def _name(link: Link, seen: ObservedNetwork) -> str:
-    port = seen.port(link.mac) if isinstance(link, Port) else None
+    port = seen.port(link.mac) if isinstance(link, HostPort) else None
     return port.name if port is not None else link.label
 
 

@@ -23,7 +23,7 @@ class Addressing:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class HostPort:
     """An Ethernet port, recognised by its MAC; `name` is what it is called on the host (empty: as the kernel does)."""
 
     mac: str
@@ -36,7 +36,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Bond:
+class HostBond:
     """`members` are MACs of ports; `mode` as the kernel names it (`802.3ad`, `active-backup`)."""
 
     name: str
@@ -50,7 +50,7 @@ class Bond:
 
 
 @dataclass(frozen=True, slots=True)
-class Vlan:
+class HostVlan:
     """`parent` is the name of a bond, or the MAC of a port."""
 
     name: str
@@ -64,7 +64,7 @@ class Vlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Ipoib:
+class HostIpoib:
     """IP over one InfiniBand port; `connected` mode, else datagram.
 
     `guid` of the port, 16 digits: the interface is recognised by it and then called `name`; empty: `name` is what the
@@ -81,7 +81,7 @@ class Ipoib:
         return self.name
 
 
-Link = Port | Bond | Vlan | Ipoib
+Link = HostPort | HostBond | HostVlan | HostIpoib
 """`label` is its name, or one made of its MAC where the kernel's name is kept."""
 
 
@@ -89,10 +89,10 @@ Link = Port | Bond | Vlan | Ipoib
 class HostNetwork:
     """All of one host. Empty: the installer's own way, an address by DHCP on the port that booted."""
 
-    ports: tuple[Port, ...] = ()
-    bonds: tuple[Bond, ...] = ()
-    vlans: tuple[Vlan, ...] = ()
-    ipoib: tuple[Ipoib, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    bonds: tuple[HostBond, ...] = ()
+    vlans: tuple[HostVlan, ...] = ()
+    ipoib: tuple[HostIpoib, ...] = ()
     nameservers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
 
@@ -127,12 +127,12 @@ class HostNetwork:
             return tuple(dict.fromkeys((preferred, *fixed)))
         return tuple(fixed) if uplink is not None and uplink.addressing.addresses else ()
 
-    def bond_of(self, mac: str) -> Bond | None:
+    def bond_of(self, mac: str) -> HostBond | None:
         """Return the bond that the port of this MAC is a member of."""
         return next((bond for bond in self.bonds if mac in bond.members), None)
 
-    def vlans_on(self, link: Link) -> tuple[Vlan, ...]:
-        keys = {link.label, link.mac} if isinstance(link, Port) else {link.label}
+    def vlans_on(self, link: Link) -> tuple[HostVlan, ...]:
+        keys = {link.label, link.mac} if isinstance(link, HostPort) else {link.label}
         return tuple(vlan for vlan in self.vlans if vlan.parent in keys)
 
 
@@ -149,7 +149,7 @@ class BondState:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class HostNetworkInterface:
     """addresses   global ones, with prefix
     permanent   the MAC burnt in, where it differs from the present one
     carrier     whether the link is up at the wire
@@ -183,15 +183,15 @@ class DefaultRoute:
 
 @dataclass(frozen=True, slots=True)
 class ObservedNetwork:
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[HostNetworkInterface, ...]
     routes: tuple[DefaultRoute, ...]
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
 
-    def named(self, name: str) -> Interface | None:
+    def named(self, name: str) -> HostNetworkInterface | None:
         return next((one for one in self.interfaces if one.name == name), None)
 
-    def port(self, mac: str) -> Interface | None:
+    def port(self, mac: str) -> HostNetworkInterface | None:
         """Return the port with this MAC: bonds and VLANs show the MAC of what they lie on."""
         burnt_in = [one for one in self.interfaces if one.permanent == mac]
         present = [one for one in self.interfaces if one.mac == mac and one.bond is None and one.vlan is None]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
-from clusterctl.fleet.network.rules import BOOT, AddressRule, HostRule, IpoibRule, NetworkRules, PortRule, Source
+from clusterctl.fleet.network.host_network import Addressing, HostBond, HostIpoib, HostNetwork, HostPort, HostVlan
+from clusterctl.fleet.network.rules import BOOT, AddressRule, AddressSource, HostRule, IpoibRule, NetworkRules, PortRule
 from clusterctl.fleet.node import Hca, Inventory, Mac, Nic
 
 
@@ -41,9 +41,11 @@ def plan_network(rules: NetworkRules, parts: HostParts) -> HostNetwork:
         return HostNetwork()
     macs = _macs(rule, parts)
     return HostNetwork(
-        ports=tuple(Port(macs[one.name], one.name, _addressing(one.name, one.address, parts)) for one in rule.ports),
+        ports=tuple(
+            HostPort(macs[one.name], one.name, _addressing(one.name, one.address, parts)) for one in rule.ports
+        ),
         bonds=tuple(
-            Bond(
+            HostBond(
                 one.name,
                 tuple(macs[member] for member in one.members),
                 one.mode,
@@ -52,11 +54,11 @@ def plan_network(rules: NetworkRules, parts: HostParts) -> HostNetwork:
             for one in rule.bonds
         ),
         vlans=tuple(
-            Vlan(one.name, macs.get(one.link, one.link), one.vlan, _addressing(one.name, one.address, parts))
+            HostVlan(one.name, macs.get(one.link, one.link), one.vlan, _addressing(one.name, one.address, parts))
             for one in rule.vlans
         ),
         ipoib=tuple(
-            Ipoib(one.name, one.connected, _addressing(one.name, one.address, parts), _guid(one, parts))
+            HostIpoib(one.name, one.connected, _addressing(one.name, one.address, parts), _guid(one, parts))
             for one in rule.ipoib
         ),
         nameservers=rules.nameservers,
@@ -68,7 +70,7 @@ def _addressing(name: str, rule: AddressRule, parts: HostParts) -> Addressing:
     address = parts.addresses.get(name, "")
     return Addressing(
         addresses=(address,) if address else (),
-        dhcp=rule.source is Source.DHCP,
+        dhcp=rule.source is AddressSource.DHCP,
         gateway=rule.gateway,
         mtu=rule.mtu,
     )

@@ -13,7 +13,7 @@ BOOT = "boot"
 """The port that the machine boots from, whatever its slot."""
 
 
-class Source(enum.Enum):
+class AddressSource(enum.Enum):
     """Where an interface's address comes from. NUMBER: network + offset + the number that the node's name ends in."""
 
     NONE = "none"
@@ -26,7 +26,7 @@ class Source(enum.Enum):
 class AddressRule:
     """`network` as `10.20.0.0/16`, empty where none is given; `gateway` lies in it; `where` names file, line, field."""
 
-    source: Source = Source.NONE
+    source: AddressSource = AddressSource.NONE
     network: str = ""
     offset: int = 0
     gateway: str = ""
@@ -102,7 +102,7 @@ class HostRule:
         over = [port for port in self.ports if port.name in boots]
         bonds = [bond for bond in self.bonds if set(bond.members) & set(boots)]
         links: Sequence[LinkRule] = [*over, *bonds]
-        return next((link for link in links if link.address.source is not Source.NONE), None)
+        return next((link for link in links if link.address.source is not AddressSource.NONE), None)
 
 
 @dataclass(frozen=True, slots=True)

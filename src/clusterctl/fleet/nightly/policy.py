@@ -40,7 +40,7 @@ class NightPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class NightCandidate:
     """A gold node without a hold. `proven`: when its last burn-in was reported; None where none is known."""
 
     name: str
@@ -99,7 +99,7 @@ def require_affordable(policy: NightPolicy, pool: int, window: timedelta) -> Non
 
 def choose(
     policy: NightPolicy,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[NightCandidate],
     idle: Mapping[str, str],
     *,
     out: int,
@@ -130,7 +130,7 @@ def choose(
     )
 
 
-def _of_one_sku(free: Sequence[Candidate]) -> tuple[str, ...]:
+def _of_one_sku(free: Sequence[NightCandidate]) -> tuple[str, ...]:
     """Return the nodes of the first SKU that has enough of them; none without such a SKU."""
     by_sku: dict[object, list[str]] = {}
     for one in free:
@@ -138,7 +138,7 @@ def _of_one_sku(free: Sequence[Candidate]) -> tuple[str, ...]:
     return next((tuple(names) for names in by_sku.values() if len(names) >= TOGETHER), ())
 
 
-def overdue(policy: NightPolicy, candidates: Sequence[Candidate], now: datetime) -> tuple[str, ...]:
+def overdue(policy: NightPolicy, candidates: Sequence[NightCandidate], now: datetime) -> tuple[str, ...]:
     """Return the gold nodes with evidence older than permitted, oldest first."""
     late = [one for one in candidates if one.proven is None or now - one.proven > policy.expiry]
     return tuple(one.name for one in sorted(late, key=_oldest_first))
@@ -149,7 +149,7 @@ def _room(policy: NightPolicy, pool: int) -> int:
     return share if policy.most is None else min(share, policy.most)
 
 
-def _oldest_first(one: Candidate) -> tuple[bool, float, str]:
+def _oldest_first(one: NightCandidate) -> tuple[bool, float, str]:
     return (one.proven is not None, one.proven.timestamp() if one.proven else 0.0, one.name)
 
 

@@ -29,7 +29,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ReportFigure:
     """One metric of one SKU: `values` in ascending order, in `unit`. `bound` is what the findings hold them against;
     None where they have none, or several.
     """
@@ -72,7 +72,7 @@ class Figure:
         )
 
 
-def figures(nodes: Iterable[NodeState]) -> tuple[Figure, ...]:
+def figures(nodes: Iterable[NodeState]) -> tuple[ReportFigure, ...]:
     """Return the figures by check, SKU and unit, of the last report of each step: what has a number and a unit."""
     values: dict[tuple[str, str, str], list[Value]] = defaultdict(list)
     bounds: dict[tuple[str, str, str], set[Bound | str | None]] = defaultdict(set)
@@ -83,7 +83,7 @@ def figures(nodes: Iterable[NodeState]) -> tuple[Figure, ...]:
             values[key].append(Value(node.name, finding.subject, measured.value, bad))
             bounds[key].add(finding.expected)
     return tuple(
-        Figure(*key, _one(bounds[key]), tuple(sorted(found, key=lambda v: (v.value, natural_key(v.node)))))
+        ReportFigure(*key, _one(bounds[key]), tuple(sorted(found, key=lambda v: (v.value, natural_key(v.node)))))
         for key, found in sorted(values.items())
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Link, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, HostBond, HostNetwork, HostPort, HostVlan, Link
 
 FILE = "/etc/netplan/90-clusterctl.yaml"
 HEADER = "# Written by clusterctl from the site file: changes here do not last.\n"
@@ -37,9 +37,9 @@ def netplan_file(network: HostNetwork) -> str:
 
 def _section(link: Link) -> str:
     match link:
-        case Bond():
+        case HostBond():
             return "bonds"
-        case Vlan():
+        case HostVlan():
             return "vlans"
         case _:
             return "ethernets"
@@ -53,11 +53,11 @@ def _link(link: Link, network: HostNetwork) -> dict[str, Any]:
 def _itself(link: Link, network: HostNetwork) -> dict[str, Any]:
     """Return the keys that depend on the kind of link."""
     match link:
-        case Port(mac=mac, name=name):
+        case HostPort(mac=mac, name=name):
             return {"match": {"macaddress": mac}} | ({"set-name": name} if name else {})
-        case Bond(members=members, mode=mode):
+        case HostBond(members=members, mode=mode):
             return {"interfaces": [_id(mac, network) for mac in members], "parameters": _parameters(mode)}
-        case Vlan(vlan=vlan, parent=parent):
+        case HostVlan(vlan=vlan, parent=parent):
             return {"id": vlan, "link": _id(parent, network)}
         case _:
             return {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.network.host_network import BondState, DefaultRoute, HostNetwork, Interface
+from clusterctl.fleet.network.host_network import BondState, DefaultRoute, HostNetwork, HostNetworkInterface
 from clusterctl.formats.documents import read_document, read_value
 
 
@@ -70,7 +70,7 @@ def _rows(text: str, where: str) -> list[Any]:
     return [row for row in read_document(tuple[Any, ...], text, where) if row != {}]
 
 
-def parse_ip_addr(text: str) -> tuple[Interface, ...]:
+def parse_ip_addr(text: str) -> tuple[HostNetworkInterface, ...]:
     """Return the interfaces of `ip -j -d addr`, without link-local addresses.
 
     Raises `ParseError`, also for an empty list: every host has `lo`.
@@ -87,10 +87,10 @@ def parse_default_routes(text: str) -> tuple[DefaultRoute, ...]:
     return tuple(DefaultRoute(route.gateway, route.dev) for route in routes)
 
 
-def _interface(link: _Link) -> Interface:
+def _interface(link: _Link) -> HostNetworkInterface:
     info = link.linkinfo
     kind, data = info.info_kind, info.info_data
-    return Interface(
+    return HostNetworkInterface(
         name=link.ifname,
         mac=link.address,
         mtu=link.mtu,

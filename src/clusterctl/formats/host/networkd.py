@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Link, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, HostBond, HostIpoib, HostNetwork, HostPort, HostVlan, Link
 
 FOLDER = "/etc/systemd/network"
 UDEV_RULES = "/etc/udev/rules.d/70-clusterctl-ipoib.rules"
@@ -28,7 +28,7 @@ def files(network: HostNetwork, *, by: str = PERMANENT) -> dict[str, str]:
     found: dict[str, str] = {}
     for link in network.links:
         stem = f"{FOLDER}/10-clusterctl-{link.label}"
-        if isinstance(link, Port) and link.name:
+        if isinstance(link, HostPort) and link.name:
             found[f"{stem}.link"] = _text(("Match", [(by, link.mac)]), ("Link", [("Name", link.name)]))
         device = _device(link)
         if device:
@@ -47,7 +47,7 @@ def udev_rules(network: HostNetwork) -> dict[str, str]:
     return {UDEV_RULES: HEADER + "".join(lines)} if lines else {}
 
 
-def _udev_rule(link: Ipoib) -> str:
+def _udev_rule(link: HostIpoib) -> str:
     known_by = f'ATTR{{address}}=="*:{_colons(link.guid)}"' if link.guid else f'KERNEL=="{link.name}"'
     rule = ['ACTION=="add"', 'SUBSYSTEM=="net"', 'ATTR{type}=="32"', known_by]
     if link.connected:
@@ -64,11 +64,11 @@ def _colons(guid: str) -> str:
 def _device(link: Link) -> tuple[Section, ...]:
     """Return the sections that create a virtual link."""
     match link:
-        case Bond(name=name, mode=mode):
+        case HostBond(name=name, mode=mode):
             lacp = [("LACPTransmitRate", "fast"), ("TransmitHashPolicy", "layer3+4")] if mode == "802.3ad" else []
             bond = [("Mode", mode), ("MIIMonitorSec", "100ms"), *lacp]
             return ("NetDev", [("Name", name), ("Kind", "bond"), *_mtu(link)]), ("Bond", bond)
-        case Vlan(name=name, vlan=vlan):
+        case HostVlan(name=name, vlan=vlan):
             return ("NetDev", [("Name", name), ("Kind", "vlan"), *_mtu(link)]), ("VLAN", [("Id", str(vlan))])
         case _:
             return ()
@@ -76,7 +76,7 @@ def _device(link: Link) -> tuple[Section, ...]:
 
 def _network(link: Link, network: HostNetwork, by: str) -> Iterator[Section]:
     uplink = link == network.uplink
-    match = (by, link.mac) if isinstance(link, Port) else ("Name", link.name)
+    match = (by, link.mac) if isinstance(link, HostPort) else ("Name", link.name)
     yield "Match", [match]
     yield "Link", [*_mtu(link), ("RequiredForOnline", "yes" if uplink else "no")]
     yield "Network", [*_place(link, network), *_addressing(link.addressing), *(_names(network) if uplink else ())]
@@ -93,12 +93,12 @@ def _mtu(link: Link) -> list[tuple[str, str]]:
 
 def _place(link: Link, network: HostNetwork) -> Iterator[tuple[str, str]]:
     """Yield the bond of a link, and the VLANs on it."""
-    bond = network.bond_of(link.mac) if isinstance(link, Port) else None
+    bond = network.bond_of(link.mac) if isinstance(link, HostPort) else None
     if bond is not None:
         yield "Bond", bond.name
     for vlan in network.vlans_on(link):
         yield "VLAN", vlan.name
-    if isinstance(link, Bond | Vlan):
+    if isinstance(link, HostBond | HostVlan):
         yield "ConfigureWithoutCarrier", "yes"
 
 

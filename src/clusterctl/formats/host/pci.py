@@ -28,7 +28,7 @@ REDIRECTS = ("ReqRedir", "CmpltRedir", "UpstreamFwd")
 """ACS functions that send traffic between two devices below one switch up to the root complex and back."""
 
 
-class Port(enum.Enum):
+class PciPort(enum.Enum):
     """The kind of port of a device, from its PCI Express capability."""
 
     ROOT = "Root Port"
@@ -67,10 +67,12 @@ class PciDevice:
         return self.address.rpartition(":")[0]
 
     @functools.cached_property
-    def port(self) -> Port | None:
+    def port(self) -> PciPort | None:
         """Kind of its PCI Express port."""
         found = self._first("] Express (", _PORT)
-        return next((port for port in Port if found["port"].startswith(port.value)), Port.OTHER) if found else None
+        return (
+            next((port for port in PciPort if found["port"].startswith(port.value)), PciPort.OTHER) if found else None
+        )
 
     @functools.cached_property
     def capable(self) -> PciLink | None:

@@ -9,7 +9,7 @@ from clusterctl.formats.documents import read_document
 
 
 @dataclass(frozen=True, slots=True)
-class FlowEnd:
+class AdapterFlowEnd:
     """How one end of a flow ended, and what it printed."""
 
     code: int
@@ -29,8 +29,8 @@ class LoadedAdapter:
     """One adapter, and both ends of its flow."""
 
     name: str
-    server: FlowEnd
-    client: FlowEnd
+    server: AdapterFlowEnd
+    client: AdapterFlowEnd
 
 
 @dataclass(frozen=True, slots=True)

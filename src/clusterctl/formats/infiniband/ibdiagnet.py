@@ -28,7 +28,7 @@ REMEDY = "run ibdiagnet again, and give its whole ibdiagnet2.db_csv"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IbdiagnetRow:
     """Cells of a row by plain column name (`nodeguid`: lower case, letters and digits only)."""
 
     cells: Mapping[str, str]
@@ -60,12 +60,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class IbdiagnetSection:
     """One table: plain column names, rows, and the line of its start."""
 
     name: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[IbdiagnetRow, ...]
     line: int
 
     def has(self, *columns: str) -> bool:
@@ -78,9 +78,9 @@ def is_db_csv(text: str) -> bool:
     return text.startswith("START_") or "\nSTART_" in text
 
 
-def sections(text: str, file: str) -> dict[str, Section]:
+def sections(text: str, file: str) -> dict[str, IbdiagnetSection]:
     """Return all sections by name. Raises ParseError for an unclosed section, or a row with other columns."""
-    found: dict[str, Section] = {}
+    found: dict[str, IbdiagnetSection] = {}
     lines = iter(enumerate(text.splitlines(), start=1))
     for number, line in lines:
         edge = _EDGE.match(line.strip())
@@ -130,13 +130,13 @@ def _blanked(cells: list[str], places: frozenset[int]) -> str:
     return kept.getvalue()
 
 
-def _section(name: str, start: int, lines: Iterator[tuple[int, str]], file: str) -> Section:
+def _section(name: str, start: int, lines: Iterator[tuple[int, str]], file: str) -> IbdiagnetSection:
     columns: tuple[str, ...] = ()
-    rows: list[Row] = []
+    rows: list[IbdiagnetRow] = []
     for number, line in lines:
         edge = _EDGE.match(line.strip())
         if edge is not None and edge.groups() == ("END", name):
-            return Section(name, columns, tuple(rows), start)
+            return IbdiagnetSection(name, columns, tuple(rows), start)
         if edge is not None:
             break
         if not line.strip():
@@ -148,7 +148,7 @@ def _section(name: str, start: int, lines: Iterator[tuple[int, str]], file: str)
             message = f"{name}: {len(cells)} cells under {len(columns)} columns"
             raise ParseError(message, where=f"{file}:{number}", remedy=REMEDY)
         else:
-            rows.append(Row(dict(zip(columns, cells, strict=True)), file, name, number))
+            rows.append(IbdiagnetRow(dict(zip(columns, cells, strict=True)), file, name, number))
     raise ParseError(f"{name}: it has no end: output cut off", where=f"{file}:{start}", remedy=REMEDY)
 
 
@@ -186,7 +186,7 @@ def parse_db_csv(text: str, *, file: str = "ibdiagnet2.db_csv") -> tuple[Fabric,
         if name not in tables or not tables[name].rows:
             raise ParseError(f"section {name} is missing or empty", where=file, remedy=REMEDY)
     fabric = _fabric(tables)
-    none = Section("", (), (), 0)
+    none = IbdiagnetSection("", (), (), 0)
     telemetry = Telemetry(
         counters=dict(_counters(tables.get("PM_INFO", none))),
         error_rates=dict(_error_rates(tables)),
@@ -197,9 +197,9 @@ def parse_db_csv(text: str, *, file: str = "ibdiagnet2.db_csv") -> tuple[Fabric,
     return fabric, telemetry
 
 
-def _fabric(tables: Mapping[str, Section]) -> Fabric:
+def _fabric(tables: Mapping[str, IbdiagnetSection]) -> Fabric:
     ports = {_port(row): row for row in tables["PORTS"].rows}
-    by_device: dict[Guid, list[Row]] = {}
+    by_device: dict[Guid, list[IbdiagnetRow]] = {}
     for port, row in ports.items():
         by_device.setdefault(port.guid, []).append(row)
     devices: dict[Guid, Device] = {}
@@ -215,7 +215,9 @@ def _fabric(tables: Mapping[str, Section]) -> Fabric:
     return Fabric(devices, tuple({link.a: link for link in links.values()}.values()))
 
 
-def _links(rows: Iterable[Row], ports: Mapping[PortId, Row], devices: Mapping[Guid, Device]) -> dict[PortId, Link]:
+def _links(
+    rows: Iterable[IbdiagnetRow], ports: Mapping[PortId, IbdiagnetRow], devices: Mapping[Guid, Device]
+) -> dict[PortId, Link]:
     """Return each link by both of its ends."""
     links: dict[PortId, Link] = {}
     for row in rows:
@@ -227,7 +229,7 @@ def _links(rows: Iterable[Row], ports: Mapping[PortId, Row], devices: Mapping[Gu
     return links
 
 
-def _device(guid: Guid, row: Row, ports: list[Row]) -> Device:
+def _device(guid: Guid, row: IbdiagnetRow, ports: list[IbdiagnetRow]) -> Device:
     kind = _KINDS.get(row.number("nodetype"))
     if kind is None:
         raise row.error("NodeType", "is unknown")
@@ -246,7 +248,7 @@ def _device(guid: Guid, row: Row, ports: list[Row]) -> Device:
     )
 
 
-def _link(row: Row, ports: Mapping[PortId, Row], devices: Mapping[Guid, Device]) -> Link:
+def _link(row: IbdiagnetRow, ports: Mapping[PortId, IbdiagnetRow], devices: Mapping[Guid, Device]) -> Link:
     ends = tuple(PortId(row.guid(f"nodeguid{n}"), row.number(f"portnum{n}")) for n in (1, 2))
     rates = []
     for end in ends:
@@ -263,11 +265,11 @@ def _link(row: Row, ports: Mapping[PortId, Row], devices: Mapping[Guid, Device])
     return Link(min(ends), max(ends), width, speed)
 
 
-def _port(row: Row) -> PortId:
+def _port(row: IbdiagnetRow) -> PortId:
     return PortId(row.guid(*_NODE), row.number(*_PORT_NUMBER))
 
 
-def _counters(section: Section) -> Iterator[tuple[PortId, PortCounters]]:
+def _counters(section: IbdiagnetSection) -> Iterator[tuple[PortId, PortCounters]]:
     """Yield the extended counters where the section has them all, else those of PortCounters."""
     wide = all(section.has(f"{name.lower()}ext") for name in ("SymbolErrorCounter", "LinkDownedCounter"))
     for row in section.rows:
@@ -280,7 +282,7 @@ def _counters(section: Section) -> Iterator[tuple[PortId, PortCounters]]:
         yield _port(row), PortCounters(values, narrow=not wide)
 
 
-def _error_rates(tables: Mapping[str, Section]) -> Iterator[tuple[PortId, ErrorRates]]:
+def _error_rates(tables: Mapping[str, IbdiagnetSection]) -> Iterator[tuple[PortId, ErrorRates]]:
     """Yield error rates from all sections that have them: section names differ between releases."""
     for section in tables.values():
         if section.has("effectiveber") and section.has("nodeguid"):
@@ -288,7 +290,7 @@ def _error_rates(tables: Mapping[str, Section]) -> Iterator[tuple[PortId, ErrorR
                 yield _port(row), ErrorRates(*(_measured(row, f"{kind}ber") for kind in ("raw", "effective", "symbol")))
 
 
-def _transceivers(section: Section) -> Iterator[tuple[PortId, Transceiver]]:
+def _transceivers(section: IbdiagnetSection) -> Iterator[tuple[PortId, Transceiver]]:
     for row in section.rows:
         yield (
             _port(row),
@@ -303,7 +305,7 @@ def _transceivers(section: Section) -> Iterator[tuple[PortId, Transceiver]]:
         )
 
 
-def _temperatures(section: Section) -> Iterator[tuple[Guid, float]]:
+def _temperatures(section: IbdiagnetSection) -> Iterator[tuple[Guid, float]]:
     column = next((name for name in section.columns if "temp" in name), "")
     for row in section.rows:
         value = _measured(row, column)
@@ -311,14 +313,14 @@ def _temperatures(section: Section) -> Iterator[tuple[Guid, float]]:
             yield row.guid(*_NODE), value
 
 
-def _firmware(section: Section) -> Iterator[tuple[Guid, str]]:
+def _firmware(section: IbdiagnetSection) -> Iterator[tuple[Guid, str]]:
     parts = [[f"fwinfo{extended}{part}" for extended in ("extended", "")] for part in ("major", "minor", "subminor")]
     for row in section.rows:
         if all(row.text(*columns) for columns in parts):
             yield row.guid(*_NODE), ".".join(str(row.number(*columns)) for columns in parts)
 
 
-def _measured(row: Row, column: str) -> float | None:
+def _measured(row: IbdiagnetRow, column: str) -> float | None:
     """Return a number without its unit (`42C`); None where there is none."""
     text = row.text(column).removesuffix("C").strip()
     if not text:

@@ -34,7 +34,7 @@ _NIBBLE = 0xF
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CounterSample:
     """One reading of a port; `at` in seconds of a monotonic clock; `extended`: counters of 64 bits."""
 
     at: float
@@ -50,8 +50,8 @@ class Sample:
 class PortCounters:
     """A port's two readings. `error_output`: perfquery's error output where they failed, else empty."""
 
-    first: Sample | None
-    last: Sample | None
+    first: CounterSample | None
+    last: CounterSample | None
     error_output: str = ""
 
 
@@ -103,8 +103,8 @@ def _counters(name: str, lines: list[str]) -> dict[str, int]:
     return found
 
 
-def _sample(name: str, at: float, lines: list[str]) -> Sample:
+def _sample(name: str, at: float, lines: list[str]) -> CounterSample:
     found = _counters(name, lines)
     extended = any(_EXTENDED.match(line) for line in lines)
     judged = [counter for counter, most in HIGHEST.items() if counter in found and (extended or most > _NIBBLE)]
-    return Sample(at, {counter: found[counter] for counter in judged}, extended)
+    return CounterSample(at, {counter: found[counter] for counter in judged}, extended)

@@ -34,7 +34,7 @@ class Ranged:
 
 
 @dataclass(frozen=True, slots=True)
-class Transceiver:
+class HostTransceiver:
     """A port's module. Empty `part`: no module, or one without data; `output` is then the tool's error output, if any.
 
     A value is None where the module does not report it: copper cables report none. `firmware` is empty then.
@@ -92,18 +92,18 @@ class _Document:
     ports: tuple[_Port, ...]
 
 
-def parse_transceivers(text: str) -> tuple[Transceiver, ...]:
+def parse_transceivers(text: str) -> tuple[HostTransceiver, ...]:
     """Return every queried port. Raises `ParseError` for another document, or a value that is not understood."""
     return tuple(_transceiver(port) for port in read_document(_Document, text, _WHERE).ports)
 
 
-def _transceiver(port: _Port) -> Transceiver:
+def _transceiver(port: _Port) -> HostTransceiver:
     if port.code != 0 or port.answer is None:
-        return Transceiver(
+        return HostTransceiver(
             port.name, "", "", "", optical=False, temperature=None, received=None, sent=None, output=port.output
         )
     module = read_value(_Answer, port.answer, _WHERE).result.output.module
-    return Transceiver(
+    return HostTransceiver(
         port=port.name,
         vendor=_known(module.vendor),
         part=_known(module.part),

@@ -28,7 +28,7 @@ EVENT_TIME = "%a, %d %b. %Y %H:%M:%S"
 _WWN = re.compile(r".*/(?:wwn-|nvme-(?=eui\.|nvme\.|uuid\.))(?P<wwn>[^/]+)")
 
 
-class NodeStatus(enum.IntEnum):
+class MachineStatus(enum.IntEnum):
     """The integer `status` of a machine; the strings (`status_name`) are for display."""
 
     NEW = 0
@@ -57,7 +57,7 @@ class NodeStatus(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class BlockDevice:
+class MaasBlockDevice:
     """One physical drive. `id` is MAAS's own. `root`: the filesystem `/` shall lie on it. `wwn` is empty where its
     `id_path` is made of something else.
     """
@@ -88,7 +88,7 @@ class MaasMachine:
 
     system_id: str
     hostname: str
-    status: NodeStatus
+    status: MachineStatus
     status_name: str
     message: str
     owner: str
@@ -100,12 +100,12 @@ class MaasMachine:
     macs: tuple[Mac, ...]
     addresses: tuple[str, ...]
     boot_disk: int | None
-    drives: tuple[BlockDevice, ...]
+    drives: tuple[MaasBlockDevice, ...]
     tags: tuple[str, ...] = ()
     unreadable: str = ""
 
     @property
-    def root_drives(self) -> tuple[BlockDevice, ...]:
+    def root_drives(self) -> tuple[MaasBlockDevice, ...]:
         """The drives that `/` is laid on: one, where a storage layout is set."""
         return tuple(drive for drive in self.drives if drive.root)
 
@@ -188,7 +188,7 @@ def _cards(listed: Any) -> list[Mapping[str, str]]:
     return [{"mac_address": mac} for mac in macs if isinstance(mac, str)]
 
 
-def block_devices(body: Any) -> tuple[BlockDevice, ...]:
+def block_devices(body: Any) -> tuple[MaasBlockDevice, ...]:
     """Return the physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
     try:
         return tuple(_drive(item) for item in _list(body, "block devices") if item["type"] == "physical")
@@ -215,10 +215,10 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
 
 
 STARTS = {
-    NodeStatus.COMMISSIONING: "Commissioning",
-    NodeStatus.TESTING: "Testing",
-    NodeStatus.DEPLOYING: "Deploying",
-    NodeStatus.RELEASING: "Releasing",
+    MachineStatus.COMMISSIONING: "Commissioning",
+    MachineStatus.TESTING: "Testing",
+    MachineStatus.DEPLOYING: "Deploying",
+    MachineStatus.RELEASING: "Releasing",
 }
 """The types of the events that MAAS writes when a state begins (provisioningserver/events.py; the first and third
 recorded)."""
@@ -326,7 +326,7 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
     return MaasMachine(
         system_id=str(body["system_id"]),
         hostname=str(body["hostname"]),
-        status=NodeStatus(body["status"]),
+        status=MachineStatus(body["status"]),
         status_name=str(body["status_name"]),
         message=plain(body.get("status_message") or ""),
         owner=body.get("owner") or "",
@@ -343,9 +343,9 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
     )
 
 
-def _drive(body: Mapping[str, Any]) -> BlockDevice:
+def _drive(body: Mapping[str, Any]) -> MaasBlockDevice:
     filesystems = [body["filesystem"], *(partition["filesystem"] for partition in body["partitions"])]
-    return BlockDevice(
+    return MaasBlockDevice(
         id=int(body["id"]),
         name=str(body["name"]),
         serial=_known(body["serial"]),

@@ -33,7 +33,7 @@ class BootResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Rack:
+class MaasRack:
     """A rack controller and the states of its services: `running`, `degraded`, `dead`, `off`, `unknown`."""
 
     system_id: str
@@ -106,10 +106,10 @@ def pools(body: Any) -> tuple[str, ...]:
     return _read("resource pools", lambda: tuple(str(item["name"]) for item in body))
 
 
-def racks(body: Any) -> tuple[Rack, ...]:
-    def one(item: Any) -> Rack:
+def racks(body: Any) -> tuple[MaasRack, ...]:
+    def one(item: Any) -> MaasRack:
         services = {str(service["name"]): str(service["status"]) for service in item["service_set"]}
-        return Rack(str(item["system_id"]), str(item["hostname"]), services)
+        return MaasRack(str(item["system_id"]), str(item["hostname"]), services)
 
     return _read("rack controllers", lambda: tuple(one(item) for item in body))
 

@@ -9,7 +9,13 @@ from ipaddress import ip_interface
 
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.identifiers import is_host_name, read_mac
-from clusterctl.formats.netbox.records import Address, Conflict, ConflictKind, Device, Interface
+from clusterctl.formats.netbox.records import (
+    NetboxAddress,
+    NetboxConflict,
+    NetboxConflictKind,
+    NetboxDevice,
+    NetboxInterface,
+)
 
 GONE = frozenset({"decommissioning"})
 UNUSED = frozenset({"deprecated"})
@@ -68,29 +74,29 @@ class NodeRow:
 class Ports:
     """The interfaces of all devices, and the addresses of each interface."""
 
-    interfaces: Mapping[int, Interface]
-    addresses: Mapping[int, Sequence[Address]]
+    interfaces: Mapping[int, NetboxInterface]
+    addresses: Mapping[int, Sequence[NetboxAddress]]
 
     @classmethod
-    def of(cls, interfaces: Iterable[Interface], addresses: Iterable[Address]) -> Ports:
-        by_interface: dict[int, list[Address]] = defaultdict(list)
+    def of(cls, interfaces: Iterable[NetboxInterface], addresses: Iterable[NetboxAddress]) -> Ports:
+        by_interface: dict[int, list[NetboxAddress]] = defaultdict(list)
         for address in addresses:
             if address.status not in UNUSED:
                 by_interface[address.interface].append(address)
         return cls({one.id: one for one in interfaces}, by_interface)
 
-    def by_device(self) -> Mapping[int, list[Interface]]:
+    def by_device(self) -> Mapping[int, list[NetboxInterface]]:
         """Return the interfaces of each device."""
-        found: dict[int, list[Interface]] = defaultdict(list)
+        found: dict[int, list[NetboxInterface]] = defaultdict(list)
         for one in self.interfaces.values():
             found[one.device].append(one)
         return found
 
 
-def chosen(devices: Iterable[Device], choice: NodeChoice) -> tuple[list[Device], list[Conflict]]:
+def chosen(devices: Iterable[NetboxDevice], choice: NodeChoice) -> tuple[list[NetboxDevice], list[NetboxConflict]]:
     """Return the devices that are nodes, and a conflict for each that a node's role has and yet is none."""
-    found: list[Device] = []
-    conflicts: list[Conflict] = []
+    found: list[NetboxDevice] = []
+    conflicts: list[NetboxConflict] = []
     for device in devices:
         if device.role not in choice.roles:
             continue
@@ -102,28 +108,32 @@ def chosen(devices: Iterable[Device], choice: NodeChoice) -> tuple[list[Device],
     return found, conflicts
 
 
-def _refusal(device: Device, choice: NodeChoice) -> Conflict | None:
+def _refusal(device: NetboxDevice, choice: NodeChoice) -> NetboxConflict | None:
     """Return why a device is no node by its status or name; None where it is one."""
     if device.status in GONE:
-        return _left_out(device, ConflictKind.DECOMMISSIONED, "is being decommissioned")
+        return _left_out(device, NetboxConflictKind.DECOMMISSIONED, "is being decommissioned")
     if device.status not in choice.statuses:
-        return _left_out(device, ConflictKind.STATUS, f"has the status {device.status or 'unknown'}")
+        return _left_out(device, NetboxConflictKind.STATUS, f"has the status {device.status or 'unknown'}")
     if not device.name:
-        return _left_out(device, ConflictKind.NAME, "has no name")
+        return _left_out(device, NetboxConflictKind.NAME, "has no name")
     if not is_host_name(device.name.lower()):
-        return _left_out(device, ConflictKind.NAME, "its name is no host name: letters, digits and dashes, 63 at most")
+        return _left_out(
+            device, NetboxConflictKind.NAME, "its name is no host name: letters, digits and dashes, 63 at most"
+        )
     return None
 
 
-def _left_out(device: Device, kind: ConflictKind, text: str) -> Conflict:
-    return Conflict(subject=device.label, kind=kind, text=text, path=device.path)
+def _left_out(device: NetboxDevice, kind: NetboxConflictKind, text: str) -> NetboxConflict:
+    return NetboxConflict(subject=device.label, kind=kind, text=text, path=device.path)
 
 
-def node_rows(nodes: Sequence[Device], ports: Ports, choice: NodeChoice) -> tuple[list[NodeRow], list[Conflict]]:
+def node_rows(
+    nodes: Sequence[NetboxDevice], ports: Ports, choice: NodeChoice
+) -> tuple[list[NodeRow], list[NetboxConflict]]:
     """Return a row for each node that can be taken over. No value that must be unique stands in two rows."""
     by_device = ports.by_device()
     rows: list[NodeRow] = []
-    conflicts: list[Conflict] = []
+    conflicts: list[NetboxConflict] = []
     for device in nodes:
         row, found = _row(device, by_device.get(device.id, []), ports, choice)
         conflicts += found
@@ -139,11 +149,11 @@ def node_rows(nodes: Sequence[Device], ports: Ports, choice: NodeChoice) -> tupl
 
 
 def _row(
-    device: Device, interfaces: Sequence[Interface], ports: Ports, choice: NodeChoice
-) -> tuple[NodeRow | None, list[Conflict]]:
+    device: NetboxDevice, interfaces: Sequence[NetboxInterface], ports: Ports, choice: NodeChoice
+) -> tuple[NodeRow | None, list[NetboxConflict]]:
     management = [one for one in interfaces if one.mgmt_only]
     bmc = _bmc_address(device, management, ports)
-    if isinstance(bmc, Conflict):
+    if isinstance(bmc, NetboxConflict):
         return None, [bmc]
     mac, mac_conflicts = _bmc_mac(device, _with_address(management, bmc, ports), choice)
     unit, unit_conflicts = _unit(device)
@@ -165,7 +175,7 @@ def _row(
     return row, [*mac_conflicts, *unit_conflicts]
 
 
-def sku_of(device: Device, choice: NodeChoice) -> str:
+def sku_of(device: NetboxDevice, choice: NodeChoice) -> str:
     """Return the name of the device's SKU by the custom field, else by the device type; empty where none is mapped."""
     value = device.custom.get(choice.sku_field, "") if choice.sku_field else ""
     return choice.skus.get(value, value) or choice.skus.get(device.device_type, "")
@@ -175,7 +185,7 @@ def _plain(address: str) -> str:
     return str(ip_interface(address).ip) if address else ""
 
 
-def _bmc_address(device: Device, management: Sequence[Interface], ports: Ports) -> str | Conflict:
+def _bmc_address(device: NetboxDevice, management: Sequence[NetboxInterface], ports: Ports) -> str | NetboxConflict:
     """Return the BMC's address: `oob_ip`, else the only one of the management interfaces."""
     if device.oob:
         return _of_one_machine(device, _plain(device.oob))
@@ -183,13 +193,13 @@ def _bmc_address(device: Device, management: Sequence[Interface], ports: Ports) 
     if len(found) == 1:
         return _of_one_machine(device, found.pop())
     what = f"has {len(found)} BMC addresses and no oob_ip" if found else "has no BMC address"
-    return _left_out(device, ConflictKind.ADDRESS, what)
+    return _left_out(device, NetboxConflictKind.ADDRESS, what)
 
 
-def _of_one_machine(device: Device, address: str) -> str | Conflict:
+def _of_one_machine(device: NetboxDevice, address: str) -> str | NetboxConflict:
     if _is_single(address):
         return address
-    return _left_out(device, ConflictKind.ADDRESS, f"its BMC address {address} is not that of one machine")
+    return _left_out(device, NetboxConflictKind.ADDRESS, f"its BMC address {address} is not that of one machine")
 
 
 def _is_single(address: str) -> bool:
@@ -197,7 +207,7 @@ def _is_single(address: str) -> bool:
     return not (found.is_unspecified or found.is_multicast or str(found) == "255.255.255.255")
 
 
-def _with_address(interfaces: Sequence[Interface], address: str, ports: Ports) -> Interface | None:
+def _with_address(interfaces: Sequence[NetboxInterface], address: str, ports: Ports) -> NetboxInterface | None:
     """Return the interface that has an address, else the only interface that a management address can be of."""
     for port in interfaces:
         if any(_plain(one.address) == address for one in ports.addresses.get(port.id, ())):
@@ -206,7 +216,9 @@ def _with_address(interfaces: Sequence[Interface], address: str, ports: Ports) -
     return management[0] if len(management) == 1 else None
 
 
-def _bmc_mac(device: Device, port: Interface | None, choice: NodeChoice) -> tuple[Mac | None, list[Conflict]]:
+def _bmc_mac(
+    device: NetboxDevice, port: NetboxInterface | None, choice: NodeChoice
+) -> tuple[Mac | None, list[NetboxConflict]]:
     """Return the BMC's MAC by interface and custom field; none where the two differ."""
     own = port.mac if port else None
     written = device.custom.get(choice.bmc_mac_field, "") if choice.bmc_mac_field else ""
@@ -216,24 +228,24 @@ def _bmc_mac(device: Device, port: Interface | None, choice: NodeChoice) -> tupl
         custom = read_mac(written)
     except ValueError:
         text = f"its {choice.bmc_mac_field} is no MAC address"
-        return own, [_partly(device, ConflictKind.MAC, text)]
+        return own, [_partly(device, NetboxConflictKind.MAC, text)]
     if own is None or own == custom:
         return custom, []
     text = f"its {choice.bmc_mac_field} is {custom}, but the BMC's interface has {own}: bmc_mac is not taken over"
-    return None, [_partly(device, ConflictKind.MAC, text)]
+    return None, [_partly(device, NetboxConflictKind.MAC, text)]
 
 
-def _partly(device: Device, kind: ConflictKind, text: str) -> Conflict:
-    return Conflict(subject=device.label, kind=kind, text=text, path=device.path, left_out=False)
+def _partly(device: NetboxDevice, kind: NetboxConflictKind, text: str) -> NetboxConflict:
+    return NetboxConflict(subject=device.label, kind=kind, text=text, path=device.path, left_out=False)
 
 
-def _unit(device: Device) -> tuple[int | None, list[Conflict]]:
+def _unit(device: NetboxDevice) -> tuple[int | None, list[NetboxConflict]]:
     if device.unit is None:
         return None, []
     if device.unit.is_integer() and 1 <= device.unit <= LARGEST_UNIT:
         return int(device.unit), []
     text = f"its position {device.unit:g} is no rack unit from 1 to {LARGEST_UNIT}: unit is not taken over"
-    return None, [_partly(device, ConflictKind.PLACE, text)]
+    return None, [_partly(device, NetboxConflictKind.PLACE, text)]
 
 
 _UNIQUE: Mapping[str, Callable[[NodeRow], str]] = {
@@ -261,7 +273,7 @@ def _shared(rows: Sequence[NodeRow], value: Callable[[NodeRow], str]) -> frozens
 
 def _without_duplicates(
     rows: Sequence[NodeRow], what: str, value: Callable[[NodeRow], str]
-) -> tuple[list[NodeRow], list[Conflict]]:
+) -> tuple[list[NodeRow], list[NetboxConflict]]:
     twice = _shared(rows, value)
     conflicts = [_duplicate(row, rows, what, value, left_out=True) for row in rows if value(row) in twice]
     return [row for row in rows if value(row) not in twice], conflicts
@@ -269,7 +281,7 @@ def _without_duplicates(
 
 def _emptied_duplicates(
     rows: Sequence[NodeRow], what: str, value: Callable[[NodeRow], str], empty: Callable[[NodeRow], NodeRow]
-) -> tuple[list[NodeRow], list[Conflict]]:
+) -> tuple[list[NodeRow], list[NetboxConflict]]:
     twice = _shared(rows, value)
     conflicts = [_duplicate(row, rows, what, value, left_out=False) for row in rows if value(row) in twice]
     return [empty(row) if value(row) in twice else row for row in rows], conflicts
@@ -277,13 +289,13 @@ def _emptied_duplicates(
 
 def _duplicate(
     row: NodeRow, rows: Sequence[NodeRow], what: str, value: Callable[[NodeRow], str], *, left_out: bool
-) -> Conflict:
+) -> NetboxConflict:
     shown = row.serial if what == "serial" else value(row)
     others = ", ".join(_named(other) for other in rows if other is not row and value(other) == value(row))
     end = "" if left_out else f": {what} is not taken over"
-    return Conflict(
+    return NetboxConflict(
         subject=row.name,
-        kind=ConflictKind.DUPLICATE,
+        kind=NetboxConflictKind.DUPLICATE,
         text=f"has the same {what} {shown} as {others}{end}",
         path=row.path,
         left_out=left_out,

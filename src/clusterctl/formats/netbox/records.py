@@ -33,7 +33,7 @@ _METRES = {"km": 1000.0, "m": 1.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "in
 """NetBox's units of length (CableLengthUnitChoices) in metres."""
 
 
-class ConflictKind(StrEnum):
+class NetboxConflictKind(StrEnum):
     """Why something of NetBox is not taken over, or only in part."""
 
     ADDRESS = "no usable BMC address"
@@ -51,7 +51,7 @@ class ConflictKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class NetboxConflict:
     """What an operator has to look at in NetBox.
 
     subject   the device, or device and port, or cable
@@ -60,14 +60,14 @@ class Conflict:
     """
 
     subject: str
-    kind: ConflictKind
+    kind: NetboxConflictKind
     text: str
     path: str
     left_out: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class NetboxDevice:
     """One device. Addresses have a prefix, as NetBox writes them; `rack` and `unit` are empty where unknown."""
 
     id: int
@@ -96,7 +96,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interface:
+class NetboxInterface:
     """One interface. `mac` is None where NetBox has none."""
 
     id: int
@@ -107,7 +107,7 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class NetboxAddress:
     """One IP address with its prefix, and the interface that has it."""
 
     id: int
@@ -127,7 +127,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cable:
+class NetboxCable:
     """One cable with the terminations of both ends."""
 
     id: int
@@ -158,20 +158,20 @@ class FarEnd:
 
 def read_list(
     items: Iterable[Any], reader: Callable[[Mapping[str, Any]], T], what: str, page: str
-) -> tuple[list[T], list[Conflict]]:
+) -> tuple[list[T], list[NetboxConflict]]:
     """Return the records of a list, and a conflict for each object that was not understood.
 
     `what` is the kind of the objects, `page` their path: `device`, `dcim/devices`.
     """
     found: list[T] = []
-    conflicts: list[Conflict] = []
+    conflicts: list[NetboxConflict] = []
     for number_, item in enumerate(items, start=1):
         try:
             found.append(reader(mapping(item, what)))
         except ParseError as error:
             subject, path = _identity(item, what, page, number_)
             why = f"not understood: {error.message}"
-            conflicts.append(Conflict(subject=subject, kind=ConflictKind.MALFORMED, text=why, path=path))
+            conflicts.append(NetboxConflict(subject=subject, kind=NetboxConflictKind.MALFORMED, text=why, path=path))
     return found, conflicts
 
 
@@ -184,10 +184,10 @@ def _identity(item: Any, what: str, page: str, position: int) -> tuple[str, str]
     return f"{what} {id_}", f"{page}/{id_}/"
 
 
-def read_device(item: Mapping[str, Any]) -> Device:
+def read_device(item: Mapping[str, Any]) -> NetboxDevice:
     """Return a device of `dcim/devices/`."""
     role, kind, rack = related(item, "role"), related(item, "device_type"), related(item, "rack")
-    return Device(
+    return NetboxDevice(
         id=whole(item),
         name=text(item, "name"),
         serial=text(item, "serial"),
@@ -217,14 +217,14 @@ def _with_prefix(address: str) -> str:
         raise ParseError("address is no IP address") from None
 
 
-def read_interface(item: Mapping[str, Any]) -> Interface:
+def read_interface(item: Mapping[str, Any]) -> NetboxInterface:
     """Return an interface of `dcim/interfaces/`."""
     mac = text(item, "mac_address")
     try:
         known = read_mac(mac) if mac else None
     except ValueError:
         raise ParseError("mac_address is no MAC address") from None
-    return Interface(
+    return NetboxInterface(
         id=whole(item),
         device=whole(mapping(item.get("device"), "device")),
         name=text(item, "name"),
@@ -233,10 +233,10 @@ def read_interface(item: Mapping[str, Any]) -> Interface:
     )
 
 
-def read_address(item: Mapping[str, Any]) -> Address:
+def read_address(item: Mapping[str, Any]) -> NetboxAddress:
     """Return an address of `ipam/ip-addresses/`; `interface` is 0 where it is not assigned to one."""
     on_interface = text(item, "assigned_object_type") == INTERFACE
-    return Address(
+    return NetboxAddress(
         id=whole(item),
         address=_with_prefix(text(item, "address")),
         status=choice(item, "status"),
@@ -244,11 +244,11 @@ def read_address(item: Mapping[str, Any]) -> Address:
     )
 
 
-def read_cable(item: Mapping[str, Any]) -> Cable:
+def read_cable(item: Mapping[str, Any]) -> NetboxCable:
     """Return a cable of `dcim/cables/`."""
     length, unit = number(item, "length"), choice(item, "length_unit")
     metres = None if length is None or unit not in _METRES else round(length * _METRES[unit], 3)
-    return Cable(
+    return NetboxCable(
         id=whole(item),
         status=choice(item, "status"),
         label=text(item, "label"),

@@ -15,7 +15,16 @@ from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
 from clusterctl.formats.netbox.nodes import Ports
-from clusterctl.formats.netbox.records import INTERFACE, PANEL_PORTS, Cable, Conflict, ConflictKind, Device, End, FarEnd
+from clusterctl.formats.netbox.records import (
+    INTERFACE,
+    PANEL_PORTS,
+    End,
+    FarEnd,
+    NetboxCable,
+    NetboxConflict,
+    NetboxConflictKind,
+    NetboxDevice,
+)
 from clusterctl.formats.wiring.ports import is_switch_port, port_name
 
 LAID = frozenset({"connected", "planned"})
@@ -40,7 +49,7 @@ class CableChoice:
 
     nodes: Mapping[int, str]
     left_out: frozenset[int]
-    devices: Mapping[int, Device]
+    devices: Mapping[int, NetboxDevice]
     fabric_roles: frozenset[str]
     ethernet_roles: frozenset[str]
     ports: Ports
@@ -79,17 +88,17 @@ class _Plans:
 
     choice: CableChoice
     cables: dict[PlanKind, list[PlannedCable]] = field(default_factory=lambda: {kind: [] for kind in PlanKind})
-    conflicts: list[Conflict] = field(default_factory=list)
-    taken: dict[PortName, Cable] = field(default_factory=dict)
+    conflicts: list[NetboxConflict] = field(default_factory=list)
+    taken: dict[PortName, NetboxCable] = field(default_factory=dict)
     left_out: int = 0
 
-    def refuse(self, cable: Cable, kind: ConflictKind, text: str, *, left_out: bool = True) -> None:
+    def refuse(self, cable: NetboxCable, kind: NetboxConflictKind, text: str, *, left_out: bool = True) -> None:
         ends = _ends_text(cable, self.choice)
         subject = f"{cable.title} ({ends})" if ends else cable.title
-        self.conflicts.append(Conflict(subject=subject, kind=kind, text=text, path=cable.path, left_out=left_out))
+        self.conflicts.append(NetboxConflict(subject=subject, kind=kind, text=text, path=cable.path, left_out=left_out))
 
 
-def _ends_text(cable: Cable, choice: CableChoice) -> str:
+def _ends_text(cable: NetboxCable, choice: CableChoice) -> str:
     """Return the ends of a cable in a few words."""
     names = []
     for end in (*cable.a[:2], *cable.b[:2]):
@@ -98,7 +107,7 @@ def _ends_text(cable: Cable, choice: CableChoice) -> str:
     return ", ".join(names)
 
 
-def panel_interfaces(cables: Iterable[Cable]) -> tuple[int, ...]:
+def panel_interfaces(cables: Iterable[NetboxCable]) -> tuple[int, ...]:
     """Return the interfaces whose cable ends in a patch panel: their far ends have to be asked for."""
     found = set()
     for cable in cables:
@@ -117,11 +126,11 @@ class SitePlans:
 
     fabric: WiringPlan
     ethernet: WiringPlan
-    conflicts: Sequence[Conflict]
+    conflicts: Sequence[NetboxConflict]
     left_out: int
 
 
-def plans(cables: Iterable[Cable], far_ends: Mapping[int, FarEnd], choice: CableChoice) -> SitePlans:
+def plans(cables: Iterable[NetboxCable], far_ends: Mapping[int, FarEnd], choice: CableChoice) -> SitePlans:
     """Return the plans. `far_ends`: of the interfaces of `panel_interfaces`, by id."""
     found = _Plans(choice)
     for cable in sorted(cables, key=lambda one: one.id):
@@ -134,7 +143,7 @@ def plans(cables: Iterable[Cable], far_ends: Mapping[int, FarEnd], choice: Cable
     )
 
 
-def _take(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
+def _take(found: _Plans, cable: NetboxCable, far_ends: Mapping[int, FarEnd]) -> None:
     ends = (*cable.a, *cable.b)
     through_panel = any(end.kind in PANEL_PORTS for end in ends)
     if through_panel:
@@ -144,10 +153,10 @@ def _take(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
     if plan is None:
         return
     if cable.status not in LAID:
-        found.refuse(cable, ConflictKind.CABLE, f"has the status {cable.status or 'unknown'}")
+        found.refuse(cable, NetboxConflictKind.CABLE, f"has the status {cable.status or 'unknown'}")
     elif len(cable.a) != 1 or len(cable.b) != 1:
         text = f"is a breakout cable with {len(cable.a)} and {len(cable.b)} ends: a plan has one cable at a port"
-        found.refuse(cable, ConflictKind.BREAKOUT, text)
+        found.refuse(cable, NetboxConflictKind.BREAKOUT, text)
     elif any(end.device in found.choice.left_out for end in ends):
         found.left_out += 1
     else:
@@ -159,7 +168,7 @@ def _through_a_panel(path: FarEnd | None) -> str:
     return f"goes through a patch panel; the plan has the whole path as one cable{reach}"
 
 
-def _take_path(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
+def _take_path(found: _Plans, cable: NetboxCable, far_ends: Mapping[int, FarEnd]) -> None:
     """Take the path of a node or switch through panels as one cable: from that of its interfaces with the lower id."""
     for end in (*cable.a, *cable.b):
         if end.kind != INTERFACE:
@@ -170,26 +179,28 @@ def _take_path(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> N
         if plan is None and end.device not in found.choice.nodes:
             continue
         if len(beyond) != 1 or beyond[0].kind != INTERFACE:
-            found.refuse(cable, ConflictKind.PANEL, "ends in a patch panel: the path leads to no single port behind it")
+            found.refuse(
+                cable, NetboxConflictKind.PANEL, "ends in a patch panel: the path leads to no single port behind it"
+            )
         elif beyond[0].id > end.id or beyond[0].id not in far_ends:
-            found.refuse(cable, ConflictKind.PANEL, _through_a_panel(path), left_out=False)
+            found.refuse(cable, NetboxConflictKind.PANEL, _through_a_panel(path), left_out=False)
             if plan is not None:
                 _add(found, cable, plan, (end, beyond[0]))
 
 
-def _add(found: _Plans, cable: Cable, plan: PlanKind, ends: tuple[End, End]) -> None:
+def _add(found: _Plans, cable: NetboxCable, plan: PlanKind, ends: tuple[End, End]) -> None:
     """Add a cable to its plan, the switch first; refuse one with an unknown device or port, or at a taken port."""
     choice = found.choice
     ports = []
     for end in ends:
         port = _port(end, plan, choice)
         if port is None:
-            found.refuse(cable, ConflictKind.PORT, _why_no_port(end, choice))
+            found.refuse(cable, NetboxConflictKind.PORT, _why_no_port(end, choice))
             return
         ports.append(port)
     for port in ports:
         if port in found.taken:
-            found.refuse(cable, ConflictKind.DUPLICATE, f"{port} already has {found.taken[port].title}")
+            found.refuse(cable, NetboxConflictKind.DUPLICATE, f"{port} already has {found.taken[port].title}")
             return
     first, second = _in_order(ports, ends, choice)
     found.taken |= {first: cable, second: cable}

@@ -33,7 +33,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class NetboxEntry:
     """A journal entry of a device: only the marks by which clusterctl knows its own entries."""
 
     id: int
@@ -47,12 +47,12 @@ def read_item(item: Mapping[str, Any]) -> Item:
     return Item(id=whole(item), device=device, name=text(item, "name"), serial=text(item, "serial"))
 
 
-def read_entry(item: Mapping[str, Any]) -> Entry:
+def read_entry(item: Mapping[str, Any]) -> NetboxEntry:
     """Return an entry of `extras/journal-entries/`; device 0 where it is that of another object."""
     comments = item.get("comments")
     found = frozenset(_MARKER.findall(comments)) if isinstance(comments, str) else frozenset()
     of_device = text(item, "assigned_object_type") == DEVICE
-    return Entry(id=whole(item), device=whole(item, "assigned_object_id") if of_device else 0, markers=found)
+    return NetboxEntry(id=whole(item), device=whole(item, "assigned_object_id") if of_device else 0, markers=found)
 
 
 def marker(site: str, seq: int) -> str:

@@ -38,7 +38,7 @@ class DiagStatus(enum.Enum):
     NOT_RUN = "not run"
 
 
-class Severity(enum.Enum):
+class DcgmSeverity(enum.Enum):
     """What DCGM asks for (dcgmErrorSeverity_enum in dcgm_errors.h). UNSTATED: DCGM 3 reports no severity."""
 
     UNSTATED = -1
@@ -56,7 +56,7 @@ class DiagMessage:
     """A warning of a test; `code` is DCGM's (DCGM_FR_…), None where it has none."""
 
     text: str
-    severity: Severity
+    severity: DcgmSeverity
     code: int | None = None
 
 
@@ -74,7 +74,7 @@ class TestResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class DcgmDiagnosis:
     """`runtime_error` is set where the diagnosis was aborted; `serials` are those of GPUs, by DCGM's number."""
 
     version: str
@@ -142,7 +142,7 @@ class _Document:
     entity_groups: tuple[_Group, ...] = ()
 
 
-def parse_diagnosis(text: str) -> Diagnosis:
+def parse_diagnosis(text: str) -> DcgmDiagnosis:
     """Return the diagnosis. Raises `ParseError` without such a document, or where a part of it is not understood."""
     document = _json(text)
     root = next((document[name] for name in ROOTS if name in document), None)
@@ -157,7 +157,7 @@ def parse_diagnosis(text: str) -> Diagnosis:
         for result in _results(test)
     )
     version = diagnostic.version or more.metadata.version
-    return Diagnosis(version, diagnostic.runtime_error.strip(), results, _serials(more))
+    return DcgmDiagnosis(version, diagnostic.runtime_error.strip(), results, _serials(more))
 
 
 def _json(text: str) -> Mapping[str, Any]:
@@ -205,15 +205,15 @@ def _gpu_numbers(text: str) -> list[int]:
 def _messages(result: _Result) -> Iterator[DiagMessage]:
     for warning in [result.warnings] if isinstance(result.warnings, str) else result.warnings:
         if isinstance(warning, str):
-            yield DiagMessage(warning.strip(), Severity.UNSTATED)
+            yield DiagMessage(warning.strip(), DcgmSeverity.UNSTATED)
         else:
             yield DiagMessage(warning.warning.strip(), _severity(warning.error_severity), warning.error_id)
 
 
-def _severity(number: int | None) -> Severity:
+def _severity(number: int | None) -> DcgmSeverity:
     if number is None:
-        return Severity.UNSTATED
-    return Severity(number) if number in {severity.value for severity in Severity} else Severity.UNKNOWN
+        return DcgmSeverity.UNSTATED
+    return DcgmSeverity(number) if number in {severity.value for severity in DcgmSeverity} else DcgmSeverity.UNKNOWN
 
 
 def _status(word: str) -> DiagStatus:

@@ -15,7 +15,7 @@ from clusterctl.formats.host.pci import normal_address
 _WHERE = "gpu-load"
 
 
-class Ended(enum.Enum):
+class GpuLoadEnd(enum.Enum):
     """Outcome of a GPU's process. HUNG: it did not end in time and was killed."""
 
     OK = "ok"
@@ -44,7 +44,7 @@ class LoadedGpu:
     pci: str
     model: str
     peer: str
-    ended: Ended
+    ended: GpuLoadEnd
     began: bool
     exit_code: int | None
     phase: str
@@ -149,7 +149,7 @@ def _gpu(gpu: _Gpu) -> LoadedGpu:
         pci=normal_address(gpu.pci) if gpu.pci else "",
         model=gpu.name,
         peer=gpu.peer,
-        ended=Ended(gpu.ended),
+        ended=GpuLoadEnd(gpu.ended),
         began=gpu.began,
         exit_code=gpu.exit_code,
         phase=gpu.phase,

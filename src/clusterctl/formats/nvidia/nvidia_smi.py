@@ -186,7 +186,7 @@ class PowerReading:
 
 
 @dataclass(frozen=True, slots=True)
-class FabricReading:
+class GpuFabricReading:
     """The GPU's registration with its NVSwitches.
 
     state, status   `Completed`, `Success` where it has joined them
@@ -242,7 +242,7 @@ class GpuReading:
     vbios: str | None
     inforom: str | None
     gsp_firmware: str | None
-    fabric: FabricReading
+    fabric: GpuFabricReading
 
     @property
     def subject(self) -> str:
@@ -378,8 +378,8 @@ def _power(power: Section) -> PowerReading:
     )
 
 
-def _fabric(fabric: Section) -> FabricReading:
-    return FabricReading(
+def _fabric(fabric: Section) -> GpuFabricReading:
+    return GpuFabricReading(
         state=fabric.text("State"),
         status=fabric.text("Status"),
         health=fabric.below("Health").raw(),

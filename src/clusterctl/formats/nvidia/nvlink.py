@@ -66,7 +66,7 @@ def _rate(link: re.Match[str], expected: int, where: str) -> float | None:
     return float(link["rate"]) if link["rate"] else None
 
 
-class LinkError(enum.StrEnum):
+class NvLinkError(enum.StrEnum):
     """An error counter of a link, by the name that nvidia-smi prints: the first three up to Hopper, the others since
     Blackwell. Blackwell's FEC histogram, raw errors and bit error rates are left out: they count on healthy links.
     """
@@ -93,12 +93,12 @@ class GpuLinkErrors:
 
     index: int
     uuid: str
-    links: Mapping[int, Mapping[LinkError, int]]
+    links: Mapping[int, Mapping[NvLinkError, int]]
 
 
 _COUNTER = re.compile(r"^\s+Link (?P<link>\d{1,18}): (?P<name>.+?): (?P<value>\S.*)$")
 _INACTIVE_LINK = re.compile(r"^\s+Link \d+: <inactive>$")
-_LINK_ERRORS = {error.value: error for error in LinkError}
+_LINK_ERRORS = {error.value: error for error in NvLinkError}
 _ERRORS = "nvidia-smi nvlink -e"
 
 
@@ -109,7 +109,7 @@ def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     Raises `ParseError` for text that is not understood, and for a link without any known counter.
     """
     gpus: list[GpuLinkErrors] = []
-    found: dict[int, dict[LinkError, int]] = {}
+    found: dict[int, dict[NvLinkError, int]] = {}
     for where, line in _lines(text, _ERRORS):
         if gpu := _GPU.match(line):
             found = {}
@@ -124,7 +124,7 @@ def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     return tuple(gpus)
 
 
-def _add_counter(link: dict[LinkError, int], counter: re.Match[str], where: str) -> None:
+def _add_counter(link: dict[NvLinkError, int], counter: re.Match[str], where: str) -> None:
     error = _LINK_ERRORS.get(counter["name"])
     if error is not None:
         link[error] = _count(counter["value"], where)

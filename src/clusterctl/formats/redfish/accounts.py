@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterctl.fleet.bmc.accounts import Account
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, ReadRequest, Resource, Tree
+from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, ReadRequest, RedfishTree, Resource
 
 
 def read_account(answers: Answers, user: str) -> Account | ReadRequest:
@@ -12,7 +12,7 @@ def read_account(answers: Answers, user: str) -> Account | ReadRequest:
 
     Raises `EdgeError` where there is none or more than one that is enabled.
     """
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         service = tree.follow(tree.root, "AccountService")
         members = tree.members(service, "Accounts")

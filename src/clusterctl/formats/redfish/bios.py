@@ -13,7 +13,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import Bios, Value
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, RedfishTree, Resource, normal
 
 _SETTINGS = "@Redfish.Settings"
 _APPLY_TIME = "@Redfish.SettingsApplyTime"
@@ -66,7 +66,7 @@ def same(found: Value | None, wanted: Value) -> bool:
 
 def read_bios(answers: Answers) -> BiosControl | ReadRequest:
     """Return the BIOS settings. Raises `ParseError` or `EdgeError` where machine or attributes are not reported."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         return _control(tree, None)
     except NotYetReadError:
@@ -75,7 +75,7 @@ def read_bios(answers: Answers) -> BiosControl | ReadRequest:
 
 def read_bios_thoroughly(answers: Answers) -> BiosControl | ReadRequest:
     """Return the same with the registry, which takes some requests and has some hundred kilobytes."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         found = _control(tree, None)
         return _control(tree, _read_only(tree, found.bios.registry))
@@ -83,7 +83,7 @@ def read_bios_thoroughly(answers: Answers) -> BiosControl | ReadRequest:
         return ReadRequest(tuple(tree.wanted))
 
 
-def _control(tree: Tree, read_only: frozenset[str] | None) -> BiosControl:
+def _control(tree: RedfishTree, read_only: frozenset[str] | None) -> BiosControl:
     host = system.host_system(tree)
     serial = serial_of(tree, host)
     bios = tree.follow(host, "Bios")
@@ -116,13 +116,13 @@ def attributes(resource: Resource) -> dict[str, Value]:
     return {str(name): value for name, value in found.items() if isinstance(value, str | int | bool)}
 
 
-def _scheduled(tree: Tree, settings: Resource) -> bool:
+def _scheduled(tree: RedfishTree, settings: Resource) -> bool:
     """Return whether a job of Dell's queue will carry out what waits."""
     members = tree.members(settings, "Oem", "Dell", "Jobs")
     return any(job.text("JobType") == _JOB_KIND and job.text("JobState") not in _JOB_OVER for job in members)
 
 
-def _read_only(tree: Tree, registry: str) -> frozenset[str] | None:
+def _read_only(tree: RedfishTree, registry: str) -> frozenset[str] | None:
     """Return the attributes that the registry calls read-only; None where it cannot be read."""
     try:
         body = _registry(tree, registry)
@@ -133,7 +133,7 @@ def _read_only(tree: Tree, registry: str) -> frozenset[str] | None:
     return read_only if entries else None
 
 
-def _registry(tree: Tree, registry: str) -> Resource | None:
+def _registry(tree: RedfishTree, registry: str) -> Resource | None:
     """Return the registry by its entry in `Registries`: its id is the registry's name, with or without its patch."""
     if not registry or not tree.root.has("Registries"):
         return None

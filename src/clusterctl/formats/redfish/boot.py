@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, RedfishTree, Resource, normal
 
 TARGETS: Mapping[BootSource, tuple[str, ...]] = {
     BootSource.PXE: ("Pxe",),
@@ -81,7 +81,7 @@ class BootControl:
 
 def read_boot(answers: Answers) -> BootControl | ReadRequest:
     """Return the boot settings. Raises `ParseError` or `EdgeError` where the machine or its boot is not reported."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         serial = serial_of(tree, host)
@@ -114,7 +114,7 @@ def bodies(control: BootControl, wish: BootOnce, *, whole: bool) -> tuple[Mappin
     return tuple({"Boot": body} for body in order)
 
 
-def settings_of(tree: Tree, host: Resource) -> Resource | None:
+def settings_of(tree: RedfishTree, host: Resource) -> Resource | None:
     """Return the settings object of the System (`@Redfish.Settings`), where it exists and takes a `Boot`."""
     path = host.link("@Redfish.Settings", "SettingsObject")
     if path is None:
@@ -151,7 +151,7 @@ _DISCS = frozenset({"CD", "DVD"})
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class BootSlot:
     """One virtual drive. `insert` and `eject` are the actions' targets; empty: it is changed by PATCH."""
 
     path: str
@@ -175,12 +175,12 @@ class Tray:
     """The virtual drives of a machine that take discs."""
 
     serial: Serial
-    slots: tuple[Slot, ...]
+    slots: tuple[BootSlot, ...]
 
-    def holding(self, uri: str) -> Slot | None:
+    def holding(self, uri: str) -> BootSlot | None:
         return next((slot for slot in self.slots if slot.holds(uri)), None)
 
-    def free(self) -> Slot:
+    def free(self) -> BootSlot:
         """Return a drive without a medium; raise `EdgeError` with the media of all of them."""
         found = next((slot for slot in self.slots if not slot.inserted), None)
         if found is None:
@@ -194,7 +194,7 @@ class Tray:
 
 def read_tray(answers: Answers) -> Tray | ReadRequest:
     """Read virtual media: below the System on newer BMCs, below its manager on others; the System's go first."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         serial = serial_of(tree, host)
@@ -213,7 +213,7 @@ def insert_bodies(uri: str) -> tuple[Mapping[str, Any], ...]:
     return ({"Image": uri}, usual, {**usual, **how})
 
 
-def _found(tree: Tree, host: Resource) -> tuple[Resource, ...]:
+def _found(tree: RedfishTree, host: Resource) -> tuple[Resource, ...]:
     """Return the drives for discs. Where none is known, raise what kept the first from being read: one may exist."""
     troubles: list[ParseError | EdgeError] = []
     found = _discs(tree, host, troubles) or _of_managers(tree, host, troubles)
@@ -222,12 +222,12 @@ def _found(tree: Tree, host: Resource) -> tuple[Resource, ...]:
     return found
 
 
-def _of_managers(tree: Tree, host: Resource, troubles: list[ParseError | EdgeError]) -> tuple[Resource, ...]:
+def _of_managers(tree: RedfishTree, host: Resource, troubles: list[ParseError | EdgeError]) -> tuple[Resource, ...]:
     managers = tree.all(host.links("Links", "ManagedBy")) or tree.members(tree.root, "Managers")
     return tuple(item for manager in managers for item in _discs(tree, manager, troubles))
 
 
-def _discs(tree: Tree, holder: Resource, troubles: list[ParseError | EdgeError]) -> tuple[Resource, ...]:
+def _discs(tree: RedfishTree, holder: Resource, troubles: list[ParseError | EdgeError]) -> tuple[Resource, ...]:
     if not holder.has("VirtualMedia"):
         return ()
     try:
@@ -251,10 +251,10 @@ def _takes_discs(item: Resource, troubles: list[ParseError | EdgeError]) -> bool
     return bool(_DISCS.intersection(kinds))
 
 
-def _slot(media: Resource) -> Slot:
+def _slot(media: Resource) -> BootSlot:
     image, name = media.text("Image"), media.text("ImageName")
     inserted = media.flag("Inserted")
-    return Slot(
+    return BootSlot(
         media.path,
         media.text("@odata.etag"),
         image,

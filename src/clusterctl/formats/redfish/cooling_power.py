@@ -12,10 +12,10 @@ from itertools import chain
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Fan, Psu, Temperature
 from clusterctl.formats.redfish.system import chassis, programmed, serial_number, service_label, well
-from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, RedfishTree, Resource
 
 
-def fans(tree: Tree) -> tuple[Fan, ...]:
+def fans(tree: RedfishTree) -> tuple[Fan, ...]:
     """Return all present fans, in the BMC's order. The older resource first: it is read for its temperatures anyway."""
     units = chassis(tree)
     older = [item for one in tree.readable_links(units, "Thermal") for item in one.each("Fans")]
@@ -38,7 +38,7 @@ def _fan_slot(item: Resource) -> str:
     return service_label(item) or item.text("Name") or item.text("FanName") or item.id
 
 
-def psus(tree: Tree) -> tuple[Psu, ...]:
+def psus(tree: RedfishTree) -> tuple[Psu, ...]:
     """Return all that are plugged in, in the BMC's order; `ParseError` where it lists none."""
     found = tree.kept(_supplies(tree), lambda item: None if item.absent else _psu(item))
     if not found:
@@ -59,7 +59,7 @@ def _psu_slot(item: Resource) -> str:
     return label if label and programmed(label) else item.text("MemberId") or item.id
 
 
-def _supplies(tree: Tree) -> list[Resource]:
+def _supplies(tree: RedfishTree) -> list[Resource]:
     """Return the supplies of each chassis' PowerSubsystem; of the older Power resource where that lists none."""
     units = chassis(tree)
     listing = [one for one in tree.readable_links(units, "PowerSubsystem") if one.has("PowerSupplies")]
@@ -71,7 +71,7 @@ def _supplies(tree: Tree) -> list[Resource]:
     return [*chain.from_iterable(listed), *older]
 
 
-def _older_supplies(tree: Tree, units: Iterable[Resource], reporting: set[str]) -> list[Resource]:
+def _older_supplies(tree: RedfishTree, units: Iterable[Resource], reporting: set[str]) -> list[Resource]:
     """Return the supplies of the Power resources of chassis with a PowerSubsystem that is none of the `reporting`."""
     silent = [one for one in units if one.link("PowerSubsystem") not in reporting]
     return [item for one in tree.readable_links(silent, "Power") for item in one.each("PowerSupplies")]
@@ -89,7 +89,7 @@ or of zero and less, was never programmed.
 """
 
 
-def temperatures(tree: Tree) -> tuple[Temperature, ...]:
+def temperatures(tree: RedfishTree) -> tuple[Temperature, ...]:
     """Return every sensor that reads, in the BMC's order; empty where the BMC has no such resource."""
     units = chassis(tree)
     resources = tree.readable_links(units, "Thermal")

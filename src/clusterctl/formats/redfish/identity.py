@@ -18,7 +18,7 @@ from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.redfish.evidence import simulated
 from clusterctl.formats.redfish.machine import make_of, serial_of
 from clusterctl.formats.redfish.system import serial_like
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable, expansion
+from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, RedfishTree, Resource, Unreadable, expansion
 
 T = TypeVar("T")
 _NO_UUID = re.compile(r"0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12}|03000200-0400-0500-0006-000700080009")
@@ -177,7 +177,7 @@ def _is_dpu(system: Resource) -> bool:
 def _next_of_kind(answers: Answers, root: Resource) -> str | None:
     """Return the list of chassis where neither vendor nor system shows that it is in a server."""
     system = _host(answers, root)
-    known = system is not None and _is_host(system) and bool(_serial(Tree(answers), system))
+    known = system is not None and _is_host(system) and bool(_serial(RedfishTree(answers), system))
     if _vendor(root) in _NO_NVIDIA or (known and words(root, "Product") not in _BOTH):
         return None
     return link(root, "Chassis")
@@ -287,7 +287,7 @@ def _manufacturer_and_model(answers: Answers, system: Resource | None) -> tuple[
     manufacturer, model = words(system, "Manufacturer"), words(system, "Model")
     if system is None or (manufacturer and model):
         return manufacturer, model
-    further = _make(Tree(answers), system)
+    further = _make(RedfishTree(answers), system)
     return manufacturer or further[0], model or further[1]
 
 
@@ -298,7 +298,7 @@ def read_identity(answers: Answers, address: str) -> Identity:
     if root is None:
         return Identity(problems=tuple(problems))
     system, manager = _host(answers, root), _manager(answers, root)
-    serial = _serial(Tree(answers), system) if system is not None else ""
+    serial = _serial(RedfishTree(answers), system) if system is not None else ""
     if system is None:
         problems.append("the BMC lists no system that can be read")
     elif not serial:
@@ -332,13 +332,13 @@ def _next_of_system(answers: Answers, root: Resource) -> str | None:
 def _next_of_serial(answers: Answers, root: Resource) -> str | None:
     """Return the next resource that may give the serial of a host that does not know it."""
     system = _host(answers, root)
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     if system is not None:
         _serial(tree, system)
     return next(iter(tree.wanted), None) if len(tree.wanted) <= _SERIAL_COST else None
 
 
-def _serial(tree: Tree, system: Resource) -> str:
+def _serial(tree: RedfishTree, system: Resource) -> str:
     """Return the serial; empty where it is unknown; `tree.wanted` then has what may give it."""
     try:
         return _serial_or_none(or_none(lambda: serial_of(tree, system)))
@@ -346,7 +346,7 @@ def _serial(tree: Tree, system: Resource) -> str:
         return ""
 
 
-def _make(tree: Tree, system: Resource) -> tuple[str, str]:
+def _make(tree: RedfishTree, system: Resource) -> tuple[str, str]:
     """Return manufacturer and model from the resources of the serial, for a system without its own (GB200)."""
     try:
         maker, model = or_none(lambda: make_of(tree, system)) or ("", "")

@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Inventory, Unread
 from clusterctl.formats.redfish import cooling_power, network, processors, storage, system, updates
 from clusterctl.formats.redfish.machine import read_machine
-from clusterctl.formats.redfish.tree import Answers, GarbledError, NotYetReadError, ReadRequest, Tree
+from clusterctl.formats.redfish.tree import Answers, GarbledError, NotYetReadError, ReadRequest, RedfishTree
 
 T = TypeVar("T")
 MAX_UNREAD = 40
@@ -20,7 +20,7 @@ _ON = {"On": True, "Off": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class InventoryReading:
     """An inventory, and for each part that is None the reason."""
 
     inventory: Inventory
@@ -29,10 +29,10 @@ class Reading:
 
 @dataclass(slots=True)
 class _Reader:
-    tree: Tree
+    tree: RedfishTree
     problems: list[str] = field(default_factory=list)
 
-    def read(self, name: str, read: Callable[[Tree], T]) -> T | None:
+    def read(self, name: str, read: Callable[[RedfishTree], T]) -> T | None:
         """Return one field; None where its resources are not read yet, cannot be read, or are not understood."""
         self.tree.kind = name
         try:
@@ -46,14 +46,14 @@ class _Reader:
             return None
 
 
-def read_inventory(answers: Answers) -> Reading | ReadRequest:
+def read_inventory(answers: Answers) -> InventoryReading | ReadRequest:
     """Return the inventory, or what must be read first.
 
     Raises `ParseError` or `EdgeError` where the BMC does not report which machine this is: without manufacturer, model
     and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured; a
     kind of parts of which some could be read has those, and the others stand in `unread`.
     """
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         machine = read_machine(tree)
@@ -90,10 +90,10 @@ def read_inventory(answers: Answers) -> Reading | ReadRequest:
         return ReadRequest(tuple(tree.wanted))
     unread = _bounded(tree)
     problems = (*reader.problems, *(f"{one.kind}: {one}" for one in unread), *tree.notes)
-    return Reading(replace(inventory, unread=unread), tuple(dict.fromkeys(problems)))
+    return InventoryReading(replace(inventory, unread=unread), tuple(dict.fromkeys(problems)))
 
 
-def _bounded(tree: Tree) -> tuple[Unread, ...]:
+def _bounded(tree: RedfishTree) -> tuple[Unread, ...]:
     count = Counter[str]()
     kept = []
     for one in tree.unread.values():

@@ -15,7 +15,7 @@ from clusterctl.fleet.node import Serial, Unread
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.system import chassis, systems
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, RedfishTree, Resource, normal
 
 NEWEST = 200
 """Entries of each log that are reported at most."""
@@ -35,7 +35,7 @@ def read_logs(answers: Answers) -> tuple[LogEntry, ...] | ReadRequest:
     A log of which something could not be read stands there as an entry of its own, as does a BMC that lists none:
     whatever a log is like, the others are read.
     """
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         services = _services(tree)
     except NotYetReadError:
@@ -53,7 +53,7 @@ def read_logs(answers: Answers) -> tuple[LogEntry, ...] | ReadRequest:
     return (*unread, *sorted(found, key=_newest, reverse=True))
 
 
-def _services(tree: Tree) -> tuple[Resource, ...]:
+def _services(tree: RedfishTree) -> tuple[Resource, ...]:
     """Return every log service of every System, manager and chassis, whatever its name."""
     managers = tree.attempt(partial(tree.members, tree.root, "Managers", whole=False)) or ()
     holders = (*systems(tree), *managers, *(tree.attempt(partial(chassis, tree)) or ()))
@@ -62,7 +62,7 @@ def _services(tree: Tree) -> tuple[Resource, ...]:
     return tuple(one for one in found.values() if one.has("Entries") or _is_event_log(one.path))
 
 
-def _unread(tree: Tree) -> list[LogEntry]:
+def _unread(tree: RedfishTree) -> list[LogEntry]:
     """Return an entry for each log of which something could not be read."""
     lost: dict[str, list[Unread]] = {}
     for one in tree.unread.values():
@@ -73,7 +73,7 @@ def _unread(tree: Tree) -> list[LogEntry]:
     ]
 
 
-def _entries(tree: Tree, service: Resource) -> list[LogEntry]:
+def _entries(tree: RedfishTree, service: Resource) -> list[LogEntry]:
     """Return the newest of one log. Logs that begin with the oldest entry are read to their end, at most 40 pages."""
     trace = _TRACES.fullmatch(service.id) is not None
     items = _newest_items(tree, service, 1 if trace else _MAX_PAGES)
@@ -82,7 +82,7 @@ def _entries(tree: Tree, service: Resource) -> list[LogEntry]:
     return sorted(found, key=_newest, reverse=True)[:NEWEST]
 
 
-def _newest_items(tree: Tree, service: Resource, pages: int) -> list[Resource]:
+def _newest_items(tree: RedfishTree, service: Resource, pages: int) -> list[Resource]:
     page: Resource | None = tree.follow(service, "Entries")
     items: list[Resource] = []
     for _ in range(pages):
@@ -180,7 +180,7 @@ def read_event_logs(answers: Answers) -> EventLogs | ReadRequest:
     """Return the System's, else those of its managers (Dell). Raise `ParseError` or `EdgeError` where one of them could
     not be read to its end, and where none can be cleared.
     """
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         serial = serial_of(tree, host)
@@ -194,7 +194,7 @@ def read_event_logs(answers: Answers) -> EventLogs | ReadRequest:
     return EventLogs(serial, logs)
 
 
-def _clearable(tree: Tree, holders: tuple[Resource, ...]) -> list[Resource]:
+def _clearable(tree: RedfishTree, holders: tuple[Resource, ...]) -> list[Resource]:
     listed = tree.gather((one for one in holders if one.has("LogServices")), "LogServices", only=_is_event_log)
     return [service for services in listed for service in services if service.has("Actions", _CLEAR)]
 
@@ -208,7 +208,7 @@ def _target(service: Resource) -> str:
     return normal(target, service.where("Actions", _CLEAR, "target"))
 
 
-def _all_entries(tree: Tree, service: Resource) -> frozenset[str]:
+def _all_entries(tree: RedfishTree, service: Resource) -> frozenset[str]:
     """Return all entries, page by page. Raise ParseError where the log counts more than its pages list."""
     first = page = tree.follow(service, "Entries")
     found: list[str] = []
@@ -226,7 +226,7 @@ def _all_entries(tree: Tree, service: Resource) -> frozenset[str]:
     return frozenset(found)
 
 
-def _entries_of(tree: Tree, page: Resource) -> Sequence[Resource]:
+def _entries_of(tree: RedfishTree, page: Resource) -> Sequence[Resource]:
     """Return the entries of a page; some BMCs list links only."""
     members = page.each("Members")
     bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]

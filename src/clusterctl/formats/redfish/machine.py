@@ -28,14 +28,14 @@ from clusterctl.formats.redfish.system import (
     serial_like,
     systems,
 )
-from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, RedfishTree, Resource
 
 _TRAYS = frozenset({"Blade", "Drawer", "Enclosure", "Other", "Rack", "RackMount", "Shelf", "Sled", "StandAlone"})
 _PRODUCT_NAMES = ("chassis", "product")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class RedfishMachine:
     """`aliases`: the other serials that the BMC gives for it."""
 
     manufacturer: str
@@ -53,12 +53,12 @@ class _Label:
     serial: str
 
 
-def read_machine(tree: Tree) -> Machine:
+def read_machine(tree: RedfishTree) -> RedfishMachine:
     """Return the machine; `ParseError` where serial, model or manufacturer is unknown."""
     host = host_system(tree)
     serial = serial_of(tree, host)
     manufacturer, model = make_of(tree, host)
-    return Machine(
+    return RedfishMachine(
         manufacturer=manufacturer or required(host, "Manufacturer"),
         model=model or required(host, "Model"),
         serial=serial,
@@ -66,19 +66,19 @@ def read_machine(tree: Tree) -> Machine:
     )
 
 
-def make_of(tree: Tree, host: Resource) -> tuple[str, str]:
+def make_of(tree: RedfishTree, host: Resource) -> tuple[str, str]:
     """Return manufacturer and model; empty where they are unknown."""
     manufacturer = next((one.manufacturer for one in _labels(tree, host) if one.manufacturer), "")
     return manufacturer, next((one.model for one in _labels(tree, host) if one.model), "")
 
 
-def serial_of(tree: Tree, host: Resource) -> Serial:
+def serial_of(tree: RedfishTree, host: Resource) -> Serial:
     """Return the machine's serial, for all that read or change it; `ParseError` where it is unknown."""
     found = next((one.serial for one in _labels(tree, host) if one.serial), "")
     return Serial(found or required(host, _serial_field(host), serial_like))
 
 
-def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
+def _labels(tree: RedfishTree, host: Resource) -> Iterator[_Label]:
     """Yield the labels of the machine, the best first. Reads no more than is asked for."""
     _require_legible(host)
     yield _label(host)
@@ -105,7 +105,7 @@ def _require_legible(host: Resource) -> None:
             raise GarbledError(f"{text!r} is not legible", where=host.where(name), remedy=remedy)
 
 
-def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
+def _tray_labels(tree: RedfishTree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
     """Yield the labels of the trays, then those of their products."""
     assemblies = {tray.path: _assemblies(tree, tray) for tray in trays}
     for tray in trays:
@@ -139,7 +139,7 @@ def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
     ]
 
 
-def _assemblies(tree: Tree, unit: Resource) -> tuple[Resource, ...]:
+def _assemblies(tree: RedfishTree, unit: Resource) -> tuple[Resource, ...]:
     """Return the FRUs of a chassis; none where it has no Assembly."""
     path = unit.link("Assembly")
     return () if path is None else tree.get(path).each("Assemblies")
@@ -165,7 +165,7 @@ def _is_product(item: Resource) -> bool:
     return any(part in name for part in _PRODUCT_NAMES)
 
 
-def _aliases(tree: Tree, host: Resource, serial: Serial) -> tuple[Serial, ...]:
+def _aliases(tree: RedfishTree, host: Resource, serial: Serial) -> tuple[Serial, ...]:
     """Return the other serials: of the System, of its trays (and products, if it has none), of other Systems."""
     units = (host, *_trays(tree.attempt(partial(chassis, tree)) or (), host), *systems(tree))
     serials = [text for one in units for text in (_label(one).serial, one.text("SerialNumber"))]

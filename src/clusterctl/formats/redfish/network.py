@@ -19,7 +19,7 @@ from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
 from clusterctl.formats.redfish.parts import by_slot
 from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, serial_number
-from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, RedfishTree, Resource
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).
 _VPI_CARD = re.compile(r"\bMCX[4-8]5\d|\bConnectX-\d+(?! *(Dx|Lx|EN|Ethernet))\b|InfiniBand", re.IGNORECASE)
@@ -123,7 +123,7 @@ _GUID_FIELDS = (
 _PORT_GUID_FIELDS = (("InfiniBand", "AssociatedPortGUIDs"), ("InfiniBand", "AssociatedNodeGUIDs"))
 
 
-def hcas(tree: Tree) -> tuple[Hca, ...]:
+def hcas(tree: RedfishTree) -> tuple[Hca, ...]:
     """Return every InfiniBand function, and every one on a card with an InfiniBand mode."""
     functions = _functions(tree)
     for function in functions:
@@ -136,7 +136,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
     return by_slot(found)
 
 
-def ethernet_adapters(tree: Tree) -> tuple[Hca, ...]:
+def ethernet_adapters(tree: RedfishTree) -> tuple[Hca, ...]:
     """Return every function of a card for Ethernet only: in a RoCE fabric such cards are the compute adapters.
 
     Storage functions (Fibre Channel, iSCSI) are left out. Empty where no chassis lists adapters.
@@ -147,7 +147,7 @@ def ethernet_adapters(tree: Tree) -> tuple[Hca, ...]:
     return by_slot(tree.kept(capable, _hca))
 
 
-def nics(tree: Tree) -> tuple[Nic, ...]:
+def nics(tree: RedfishTree) -> tuple[Nic, ...]:
     """Return every Ethernet port of the host once, in the BMC's order; `ParseError` where it lists none.
 
     Where one of the two sources is missing, the other one decides, and `Tree.notes` has a note.
@@ -164,7 +164,9 @@ def nics(tree: Tree) -> tuple[Nic, ...]:
     return tuple(found.values())
 
 
-def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
+def _of_interfaces(
+    tree: RedfishTree, interfaces: Iterable[Resource], netboots: AbstractSet[Mac | None]
+) -> Iterator[Nic]:
     for interface in interfaces:
         mac = tree.attempt(partial(_first_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
         if mac:
@@ -172,7 +174,9 @@ def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: Abstrac
             yield Nic(interface.id, mac, boots, tree.attempt(partial(_link, interface)))
 
 
-def _of_functions(tree: Tree, functions: Iterable[_Function], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
+def _of_functions(
+    tree: RedfishTree, functions: Iterable[_Function], netboots: AbstractSet[Mac | None]
+) -> Iterator[Nic]:
     for function in functions:
         mac = None if function.is_infiniband else tree.attempt(partial(_function_mac, function))
         if mac:
@@ -190,7 +194,7 @@ def _link(port: Resource) -> bool | None:
     return _LINKS.get(status) if operates else None
 
 
-def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
+def _sources(tree: RedfishTree) -> tuple[list[Resource], list[_Function]]:
     """Return the system's interfaces and the adapters' functions, either empty where the BMC has no such list."""
     host, units = host_system(tree), chassis(tree)
     interfaces, adapters = host.has("EthernetInterfaces"), any(one.has("NetworkAdapters") for one in units)
@@ -201,7 +205,7 @@ def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
     return _interfaces(tree) if interfaces else [], _functions(tree) if adapters else []
 
 
-def _interfaces(tree: Tree) -> list[Resource]:
+def _interfaces(tree: RedfishTree) -> list[Resource]:
     """Return the hosts' interfaces, without the virtual one to the BMC itself."""
     listed = tree.present(host_first(tree), "EthernetInterfaces")
     return list(tree.kept(listed, _interface))
@@ -213,7 +217,7 @@ def _interface(item: Resource) -> Resource | None:
     return None if item.has("Links", "HostInterface") or item.id == "ToManager" else item
 
 
-def _functions(tree: Tree) -> list[_Function]:
+def _functions(tree: RedfishTree) -> list[_Function]:
     """Return each function of each adapter once; where an adapter lists none, its ports are its functions."""
     adapters = _adapters(tree)
     listed = _function_lists(tree, adapters)
@@ -234,14 +238,14 @@ def _present(function: _Function) -> _Function | None:
     return None if resource.absent else function
 
 
-def _adapters(tree: Tree) -> list[Resource]:
+def _adapters(tree: RedfishTree) -> list[Resource]:
     units = [one for one in chassis(tree) if one.has("NetworkAdapters")]
     if not units:
         raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
     return tree.present(units, "NetworkAdapters")
 
 
-def _function_lists(tree: Tree, adapters: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
+def _function_lists(tree: RedfishTree, adapters: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     """Return the functions, else the ports, that each adapter lists, by the adapter's path."""
     found: dict[str, tuple[Resource, ...]] = {}
     for name in (_FUNCTIONS, "Ports", "NetworkPorts"):
@@ -275,7 +279,7 @@ _PCI_MODELS = {
 """Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 reports no more of its adapters."""
 
 
-def _pci_models(tree: Tree, adapters: Iterable[Resource]) -> dict[str, str]:
+def _pci_models(tree: RedfishTree, adapters: Iterable[Resource]) -> dict[str, str]:
     """Return the models of adapters by path, from the ids of their PCIe functions."""
     linked = {adapter.path: path for adapter, paths in tree.kept(adapters, _devices) for path in paths}
     devices = tree.readable(linked.values())

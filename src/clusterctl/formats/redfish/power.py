@@ -10,7 +10,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, RedfishTree, Resource, normal
 
 _RESET = "#ComputerSystem.Reset"
 
@@ -32,7 +32,7 @@ class PowerControl:
 
 def read_power(answers: Answers) -> PowerControl | ReadRequest:
     """Return the power state and how to reset. Raises `ParseError` or `EdgeError` where the machine is not reported."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         serial = serial_of(tree, host)
@@ -44,7 +44,7 @@ def read_power(answers: Answers) -> PowerControl | ReadRequest:
     return PowerControl(host.path, serial, host.term("PowerState"), target, allowed)
 
 
-def _allowed(tree: Tree, host: Resource) -> frozenset[str]:
+def _allowed(tree: RedfishTree, host: Resource) -> frozenset[str]:
     listed = host.texts("Actions", _RESET, "ResetType@Redfish.AllowableValues")
     info = host.text("Actions", _RESET, "@Redfish.ActionInfo")
     if listed or not info:
@@ -82,7 +82,7 @@ def read_ac_cycle(answers: Answers) -> AcCycle | ReadRequest:
         return power
     if _FULL in power.allowed:
         return AcCycle(power.serial, power.target, {"ResetType": _FULL})
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         holders = (host, *_chassis(tree, host))
@@ -92,7 +92,7 @@ def read_ac_cycle(answers: Answers) -> AcCycle | ReadRequest:
     return AcCycle(power.serial, *found)
 
 
-def _chassis(tree: Tree, host: Resource) -> tuple[Resource, ...]:
+def _chassis(tree: RedfishTree, host: Resource) -> tuple[Resource, ...]:
     """Return the System's chassis first, then the others: NVIDIA has the action at one that no System names."""
     try:
         linked = tree.all(host.links("Links", "Chassis"))
@@ -110,7 +110,7 @@ def _is_nvidias(holder: Resource) -> bool:
     return any(name.endswith(_NVIDIA) for name, _ in _actions(holder))
 
 
-def _kinds(tree: Tree, holder: Resource, name: str, action: Mapping[str, Any]) -> list[Any]:
+def _kinds(tree: RedfishTree, holder: Resource, name: str, action: Mapping[str, Any]) -> list[Any]:
     """Return the reset types that the action takes, by its own list or by its ActionInfo."""
     listed, info = action.get("ResetType@Redfish.AllowableValues"), action.get("@Redfish.ActionInfo")
     usual = ["AuxPowerCycle"] if name.endswith(_NVIDIA) else []
@@ -123,7 +123,7 @@ def _kinds(tree: Tree, holder: Resource, name: str, action: Mapping[str, Any]) -
         return usual
 
 
-def _ways(tree: Tree, holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _ways(tree: RedfishTree, holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield target and body of each action of this System or Chassis that takes all power."""
     for name, action in _actions(holder):
         target = action.get("target")

@@ -22,7 +22,7 @@ from clusterctl.formats.redfish.system import (
     service_label,
     well,
 )
-from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, RedfishTree, Resource
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
 _TYPES = _GPU_TYPES | {"CPU", "Core", "DSP", "FPGA", "OEM", "Partition", "Thread"}
@@ -38,7 +38,7 @@ _NO_MODEL = re.compile(
 _DELL_FUNCTION = re.compile(r"/PCIeFunctions/(\d+)-(\d+)-(\d+)")
 
 
-def cpus(tree: Tree) -> tuple[Cpu, ...]:
+def cpus(tree: RedfishTree) -> tuple[Cpu, ...]:
     """Return the populated CPU sockets of all Systems; `ParseError` where none is listed."""
     lists = [[item for item in items if item.term("ProcessorType") == "CPU"] for items in _processors(tree)]
     found = tree.kept(_proven(merged(lists)), _cpu)
@@ -47,7 +47,7 @@ def cpus(tree: Tree) -> tuple[Cpu, ...]:
     return by_slot(found)
 
 
-def cpu_count(tree: Tree) -> int:
+def cpu_count(tree: RedfishTree) -> int:
     """Return how many sockets are populated."""
     return len(cpus(tree))
 
@@ -72,7 +72,7 @@ def _cpu(part: RedfishPart) -> Cpu:
     )
 
 
-def gpus(tree: Tree) -> tuple[Gpu, ...]:
+def gpus(tree: RedfishTree) -> tuple[Gpu, ...]:
     """Return all GPUs of the machine, by slot; none only where processors and PCIe devices were read and show none.
 
     A GPU that both the host and its HGX board list is one. Its PCIe device gives what its processor does not.
@@ -82,7 +82,7 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
     return by_slot(tree.kept(parts, lambda part: _gpu(part, devices.get(_path(part)))))
 
 
-def _gpu_parts(tree: Tree) -> list[RedfishPart]:
+def _gpu_parts(tree: RedfishTree) -> list[RedfishPart]:
     """Return the GPUs among the processors, else among the PCIe devices."""
     lists = [[item for item in items if item.term("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
     parts = merged(lists) or [RedfishPart([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
@@ -95,7 +95,7 @@ def _path(part: RedfishPart) -> str:
     return part.resources[0].path
 
 
-def _devices(tree: Tree, parts: Iterable[RedfishPart]) -> dict[str, Resource]:
+def _devices(tree: RedfishTree, parts: Iterable[RedfishPart]) -> dict[str, Resource]:
     """Return each GPU's PCIe device: the one that it links to, else the one of its serial."""
     parts = tuple(parts)
     linked = {_path(part): part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") or "" for part in parts}
@@ -104,14 +104,14 @@ def _devices(tree: Tree, parts: Iterable[RedfishPart]) -> dict[str, Resource]:
     return found | _devices_by_serial(tree, [part for part in parts if _path(part) not in found and part.serial])
 
 
-def _devices_by_serial(tree: Tree, parts: list[RedfishPart]) -> dict[str, Resource]:
+def _devices_by_serial(tree: RedfishTree, parts: list[RedfishPart]) -> dict[str, Resource]:
     if not parts:
         return {}
     devices = {serial_number(one): one for one in tree.attempt(partial(_pcie_devices, tree)) or ()}
     return {_path(part): devices[part.serial] for part in parts if part.serial in devices}
 
 
-def _processors(tree: Tree) -> list[list[Resource]]:
+def _processors(tree: RedfishTree) -> list[list[Resource]]:
     """Return the processors of each System, the host's first, as far as they can be read."""
     holders = [one for one in host_first(tree) if one.has("Processors")]
     if not holders:
@@ -128,14 +128,14 @@ def _processor(item: Resource) -> Resource | None:
     return comparable(item)
 
 
-def _pcie_devices(tree: Tree) -> list[Resource]:
+def _pcie_devices(tree: RedfishTree) -> list[Resource]:
     listing = [one for one in chassis(tree) if one.has("PCIeDevices")]
     if not listing:
         raise ParseError("no chassis lists its PCIe devices", where="/redfish/v1/Chassis PCIeDevices")
     return list(tree.kept(tree.present(listing, "PCIeDevices"), comparable))
 
 
-def _is_gpu(tree: Tree, device: Resource) -> bool:
+def _is_gpu(tree: RedfishTree, device: Resource) -> bool:
     """Return whether a device is a GPU: by its name, else by its PCI functions, unless the maker makes no GPUs."""
     if _GPU_NAME.match(device.id) or _GPU_NAME.match(device.text("Name")):
         return True
@@ -173,7 +173,7 @@ def _gpu(part: RedfishPart, device: Resource | None) -> Gpu:
     return Gpu(slot=item.id, model=_model(part, device), serial=part.serial, pci=pci, healthy=healthy)
 
 
-def dimms(tree: Tree) -> tuple[Dimm, ...]:
+def dimms(tree: RedfishTree) -> tuple[Dimm, ...]:
     """Return all that are plugged in, by slot; empty sockets are listed as absent, or without capacity.
 
     A HGX board lists the memory of its GPUs too, which is no module.
@@ -220,7 +220,7 @@ _MOST_MEMORY = 2**20
 """GiB; more than any server has."""
 
 
-def memory_gib(tree: Tree) -> float:
+def memory_gib(tree: RedfishTree) -> float:
     """Return the host's summary; the sum of its modules where it has no summary."""
     host = host_system(tree)
     found = host.number("MemorySummary", "TotalSystemMemoryGiB")

@@ -12,7 +12,7 @@ from functools import partial
 
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.formats.redfish.system import systems
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, RedfishTree, Resource, normal
 
 PICTURE = "ServerScreenShotFile"
 """The property of Dell's answer."""
@@ -31,7 +31,7 @@ class ScreenSource:
 
 def read_screen_source(answers: Answers, *, dell: bool) -> ScreenSource | ReadRequest:
     """Return what the BMC offers. A resource that it does not give offers nothing; only Dell is asked for Dell's."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         return _with_picture(tree) if dell else ScreenSource(lines=_console(tree))
     except NotYetReadError:
@@ -40,7 +40,7 @@ def read_screen_source(answers: Answers, *, dell: bool) -> ScreenSource | ReadRe
         return ScreenSource()
 
 
-def _with_picture(tree: Tree) -> ScreenSource:
+def _with_picture(tree: RedfishTree) -> ScreenSource:
     for manager in tree.members(tree.root, "Managers", whole=False):
         service = tree.attempt(partial(tree.get, f"{manager.path}/{_SERVICE}"))
         target = service.text("Actions", _ACTION, "target") if service else ""
@@ -49,7 +49,7 @@ def _with_picture(tree: Tree) -> ScreenSource:
     return ScreenSource()
 
 
-def _console(tree: Tree) -> tuple[str, ...]:
+def _console(tree: RedfishTree) -> tuple[str, ...]:
     for host in systems(tree):
         if not host.has("LogServices"):
             continue

@@ -15,12 +15,12 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Drive
 from clusterctl.formats.redfish.parts import RedfishPart, by_slot, comparable, merged
 from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, programmed, well
-from clusterctl.formats.redfish.tree import ROOT, Resource, Tree
+from clusterctl.formats.redfish.tree import ROOT, RedfishTree, Resource
 
 _WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})
 
 
-def drives(tree: Tree) -> tuple[Drive, ...]:
+def drives(tree: RedfishTree) -> tuple[Drive, ...]:
     """Return all drives once, by slot."""
     found: dict[str, Drive] = {}
     controllers = _controllers(tree)
@@ -35,7 +35,7 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
     return by_slot(found.values())
 
 
-def _controllers(tree: Tree) -> dict[str, str]:
+def _controllers(tree: RedfishTree) -> dict[str, str]:
     """Return id, name and models of the storage that lists a drive, as far as known, by the drive's path."""
     found: dict[str, str] = {}
     for named in tree.kept(chain.from_iterable(tree.readable_members(_holders(tree), "Storage")), _named):
@@ -50,11 +50,11 @@ def _named(storage: Resource) -> dict[str, str]:
     return dict.fromkeys(storage.references("Drives"), " ".join(words))
 
 
-def _holders(tree: Tree) -> list[Resource]:
+def _holders(tree: RedfishTree) -> list[Resource]:
     return [one for one in host_first(tree) if one.has("Storage")]
 
 
-def drive_resources(tree: Tree) -> list[Resource]:
+def drive_resources(tree: RedfishTree) -> list[Resource]:
     """Return the resources of all present drives, before anything is read of them."""
     holders = _holders(tree)
     bays = [one for one in chassis(tree) if one.has("Drives") or one.has("Links", "Drives")]
@@ -65,7 +65,7 @@ def drive_resources(tree: Tree) -> list[Resource]:
     return list(tree.kept(found.values(), lambda item: None if item.absent else item))
 
 
-def _drive_paths(tree: Tree, holders: Iterable[Resource], bays: Iterable[Resource]) -> Iterator[str]:
+def _drive_paths(tree: RedfishTree, holders: Iterable[Resource], bays: Iterable[Resource]) -> Iterator[str]:
     """Yield the paths that storages and chassis link to."""
     for storage in chain.from_iterable(tree.readable_members(holders, "Storage")):
         yield from tree.attempt(partial(_linked, storage)) or ()

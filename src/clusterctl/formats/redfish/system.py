@@ -9,7 +9,15 @@ from typing import Any
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
-from clusterctl.formats.redfish.tree import ROOT, Answers, GarbledError, NotYetReadError, ReadRequest, Resource, Tree
+from clusterctl.formats.redfish.tree import (
+    ROOT,
+    Answers,
+    GarbledError,
+    NotYetReadError,
+    ReadRequest,
+    RedfishTree,
+    Resource,
+)
 
 PLACEHOLDERS = frozenset(
     {
@@ -104,7 +112,7 @@ _BOARD = "HGX"
 _HOST_LINKS = ("SecureBoot", "Bios", "Storage", "EthernetInterfaces")
 
 
-def systems(tree: Tree) -> tuple[Resource, ...]:
+def systems(tree: RedfishTree) -> tuple[Resource, ...]:
     """Return every System that can be read, in the BMC's order; an error where none can."""
     if not tree.root.has("Systems"):
         raise ParseError(
@@ -118,7 +126,7 @@ def systems(tree: Tree) -> tuple[Resource, ...]:
     raise _lost_system(tree) or ParseError("the BMC lists no system", where=f"{ROOT}/Systems Members")
 
 
-def host_system(tree: Tree) -> Resource:
+def host_system(tree: RedfishTree) -> Resource:
     """Return the System that boots an OS, not a HGX board that lists its GPUs as a System of its own.
 
     Raise where a System could not be read and the others do not look like a host, and where several are hosts: what is
@@ -144,7 +152,7 @@ def _boots(system: Resource) -> bool:
     return not system.id.startswith(_BOARD) and bool(system.text("BiosVersion")) and system.has("Boot")
 
 
-def _lost_system(tree: Tree) -> EdgeError | None:
+def _lost_system(tree: RedfishTree) -> EdgeError | None:
     where = f"{ROOT}/Systems"
     lost = (one for one in tree.unread.values() if one.where.rsplit("/", 1)[0] == where or one.where == where)
     return next((EdgeError(one.reason, where=one.where) for one in lost), None)
@@ -155,13 +163,13 @@ def _host_likeness(system: Resource) -> tuple[bool, bool, int, bool]:
     return not system.id.startswith(_BOARD), bool(system.text("BiosVersion")), links, system.has("Boot")
 
 
-def host_first(tree: Tree) -> tuple[Resource, ...]:
+def host_first(tree: RedfishTree) -> tuple[Resource, ...]:
     """Return every System, the host's first."""
     host = host_system(tree)
     return (host, *(one for one in systems(tree) if one.path != host.path))
 
 
-def chassis(tree: Tree) -> tuple[Resource, ...]:
+def chassis(tree: RedfishTree) -> tuple[Resource, ...]:
     """Return every chassis that can be read, in the BMC's order. One that is garbled may have any part in it."""
     return tree.kept(tree.members(tree.root, "Chassis", whole=False), _legible_chassis)
 
@@ -199,7 +207,7 @@ def required(resource: Resource, name: str, valid: Callable[[str], bool] = progr
     return found
 
 
-def health(tree: Tree) -> str:
+def health(tree: RedfishTree) -> str:
     """Return the worse of the system's own health and its roll-up: OK, Warning, Critical."""
     system = host_system(tree)
     words = [system.term("Status", name) for name in ("Health", "HealthRollup")]
@@ -209,11 +217,11 @@ def health(tree: Tree) -> str:
     return _HEALTH[max(known)]
 
 
-def bios_version(tree: Tree) -> str:
+def bios_version(tree: RedfishTree) -> str:
     return host_system(tree).text("BiosVersion") or _firmware(tree, "BIOS")
 
 
-def bmc_firmware(tree: Tree) -> str:
+def bmc_firmware(tree: RedfishTree) -> str:
     system = host_system(tree)
     paths = system.links("Links", "ManagedBy")
     managers = tree.readable(paths) if paths else tree.members(tree.root, "Managers", whole=False)
@@ -221,7 +229,7 @@ def bmc_firmware(tree: Tree) -> str:
     return next((version for version in versions if version), "") or _firmware(tree, "BMC")
 
 
-def _firmware(tree: Tree, name: str) -> str:
+def _firmware(tree: RedfishTree, name: str) -> str:
     """Return the version of the firmware inventory under this name, where the resource itself reports none."""
     service = tree.follow(tree.root, "UpdateService")
     for item in tree.members(service, "FirmwareInventory", whole=False):
@@ -238,7 +246,7 @@ _WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Cri
 """The DMTF's words for a bad health; all others (OK, Unknown, null) are not bad."""
 
 
-def rollups(tree: Tree) -> tuple[Rollup, ...]:
+def rollups(tree: RedfishTree) -> tuple[Rollup, ...]:
     """Return the kinds of unhealthy parts, each once, by name."""
     host = host_system(tree)
     bad = {name: _WORDS[word] for name, word in _rollups(host) if isinstance(word, str) and word in _WORDS}
@@ -269,7 +277,7 @@ _SUMMARIES = {"memory": ("MemorySummary", "TotalSystemMemoryGiB"), "processors":
 _HPE_POSTED = frozenset({"FinishedPost", "InPostDiscoveryComplete"})
 
 
-def stale(tree: Tree) -> str:
+def stale(tree: RedfishTree) -> str:
     """Return why the BMC's inventory is not that of the machine now; empty where no sign of it is seen."""
     host = host_system(tree)
     discovery = host.text("Oem", "Hpe", "DeviceDiscoveryComplete", "DeviceDiscovery")
@@ -287,7 +295,7 @@ def stale(tree: Tree) -> str:
 
 def read_post(answers: Answers) -> Post | ReadRequest:
     """Return the state of the self-test: HPE's PostState, else BootProgress; a machine that is off has not booted."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = host_system(tree)
     except NotYetReadError:
@@ -295,7 +303,7 @@ def read_post(answers: Answers) -> Post | ReadRequest:
     return post(host)
 
 
-def posted(tree: Tree) -> str | None:
+def posted(tree: RedfishTree) -> str | None:
     """Return when the self-test of the running machine ended, empty where that has no time; None where it did not."""
     host = host_system(tree)
     return host.text("BootProgress", "LastStateTime") if post(host) is Post.DONE else None

@@ -1,6 +1,6 @@
 """What a BMC answered so far, and the way from resource to resource.
 
-A `Tree` holds what was read so far. Looking at something that was not read yet notes its path and raises
+A `RedfishTree` holds what was read so far. Looking at something that was not read yet notes its path and raises
 `NotYetReadError`; the caller (an edge, a test) reads the noted paths and tries again. So the knowledge of which
 links lead to which parts lives in the parsers alone.
 """
@@ -296,7 +296,7 @@ class NotYetReadError(Exception):
 
 
 @dataclass(slots=True)
-class Tree:
+class RedfishTree:
     """What was read so far.
 
     wanted  paths that are still missing

@@ -19,8 +19,8 @@ from clusterctl.formats.redfish.tree import (
     Answers,
     NotYetReadError,
     ReadRequest,
+    RedfishTree,
     Resource,
-    Tree,
     Unreadable,
     normal,
 )
@@ -32,7 +32,7 @@ _DELL_PLACE = re.compile(r"(?:installed|current)-.*?__(.+)", re.IGNORECASE)
 _NAMELESS = frozenset({"software inventory", "firmware inventory", ""})
 
 
-def running_firmware(tree: Tree) -> tuple[Firmware, ...]:
+def running_firmware(tree: RedfishTree) -> tuple[Firmware, ...]:
     """Return component and version of all that runs, sorted, each once."""
     service = tree.follow(tree.root, "UpdateService")
     running = [item for item in tree.members(service, "FirmwareInventory", whole=False) if _runs(item)]
@@ -86,7 +86,7 @@ class UpdateControl:
 
 def read_updates(answers: Answers) -> UpdateControl | ReadRequest:
     """Return the ways to update. Raises without machine or UpdateService; an unreadable firmware inventory is None."""
-    tree = Tree(answers)
+    tree = RedfishTree(answers)
     try:
         host = system.host_system(tree)
         serial = serial_of(tree, host)
@@ -129,7 +129,7 @@ def accepted_task(body: Mapping[str, Any], location: str) -> str:
     return normal(path, "Location") if "/Tasks/" in path or "/Jobs/" in path else ""
 
 
-def _optional(tree: Tree) -> Any:
+def _optional(tree: RedfishTree) -> Any:
     try:
         return running_firmware(tree)
     except (ParseError, EdgeError) as error:
@@ -137,7 +137,7 @@ def _optional(tree: Tree) -> Any:
         return None
 
 
-def _tasks(tree: Tree) -> tuple[Task, ...]:
+def _tasks(tree: RedfishTree) -> tuple[Task, ...]:
     """Return all tasks of its TaskService; a BMC without one has none. What cannot be read is no empty list."""
     path = tree.root.link("Tasks")
     if path is None:

@@ -31,14 +31,14 @@ _DEVICE = re.compile(r"\] \[dev_id: ([0-9a-fA-F]{16})\]: ")
 
 
 @dataclass(frozen=True, slots=True)
-class EventLog:
+class UfmEventLog:
     """What a log holds. `skipped`: lines before the first entry, and entries that were not understood."""
 
     alarms: tuple[FabricAlarm, ...]
     skipped: int = 0
 
 
-def parse_event_log(text: str, zone: tzinfo) -> EventLog:
+def parse_event_log(text: str, zone: tzinfo) -> UfmEventLog:
     """Return the entries of a log in their order. What is no entry is counted, never guessed."""
     alarms: list[FabricAlarm] = []
     skipped = 0
@@ -50,7 +50,7 @@ def parse_event_log(text: str, zone: tzinfo) -> EventLog:
             alarms.append(alarm)
         if len(alarms) >= MAX_ENTRIES:
             break
-    return EventLog(tuple(alarms), skipped)
+    return UfmEventLog(tuple(alarms), skipped)
 
 
 def _entries(text: str) -> Iterator[tuple[re.Match[str] | None, str]]:

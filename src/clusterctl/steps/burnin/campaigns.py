@@ -23,13 +23,13 @@ from clusterctl.steps.burnin.node_under_test import NodeUnderTest
 from clusterctl_burnin.campaign import (
     Campaign,
     CampaignEvent,
+    CampaignPlan,
     GroupTrials,
-    Plan,
     from_data,
     one_after_the_other,
     to_data,
 )
-from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.hunting.model import HuntRound
 from clusterctl_burnin.hunting.record import Dropped
 
 FRESH = timedelta(hours=24)
@@ -61,7 +61,7 @@ class _Left:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(name for event in self.events if isinstance(event, Round) for name in event.hosts)
+        return frozenset(name for event in self.events if isinstance(event, HuntRound) for name in event.hosts)
 
 
 class CampaignLog:
@@ -73,7 +73,7 @@ class CampaignLog:
         self._asked = asked
         self._subject = subject
 
-    def asked(self, one: Round) -> None:
+    def asked(self, one: HuntRound) -> None:
         """Write a round, once: what is left of a round that was begun before is that round."""
         if one.number > self._asked:
             self._asked = one.number
@@ -104,7 +104,7 @@ class CampaignStore:
         self._ours: set[str] = set()
         self._lock = threading.Lock()
 
-    def open(self, plan: Plan, load: str, nodes: Sequence[NodeUnderTest]) -> tuple[Campaign, CampaignLog]:
+    def open(self, plan: CampaignPlan, load: str, nodes: Sequence[NodeUnderTest]) -> tuple[Campaign, CampaignLog]:
         """Return a campaign over the nodes, with what a killed run has measured of them already, and their evidence."""
         with self._lock:
             left = [one for one in self._left() if _same(one.started, plan, load) and _of(one, nodes)]
@@ -118,7 +118,7 @@ class CampaignStore:
         return campaign, CampaignLog(self._journal, subject, campaign.rounds)
 
     def _begin(
-        self, subject: str, plan: Plan, load: str, left: Sequence[_Left], history: Sequence[CampaignEvent]
+        self, subject: str, plan: CampaignPlan, load: str, left: Sequence[_Left], history: Sequence[CampaignEvent]
     ) -> None:
         """Write in one append that the new campaign has what the old ones had, and that those are over."""
         carried = [NewEvent(Stream.CAMPAIGN, subject, _payload(event)) for event in history]
@@ -153,7 +153,7 @@ def _payload(event: CampaignEvent) -> Payload:
     """Return what the journal keeps of an event of the campaign."""
     record = to_data(event)
     match event:
-        case Round():
+        case HuntRound():
             return CampaignAsked(record=record)
         case GroupTrials():
             return CampaignAnswered(record=record)
@@ -161,7 +161,7 @@ def _payload(event: CampaignEvent) -> Payload:
             return CampaignDropped(record=record)
 
 
-def _what(plan: Plan, load: str) -> CampaignStarted:
+def _what(plan: CampaignPlan, load: str) -> CampaignStarted:
     suite = plan.suite
     return CampaignStarted(
         load=load,
@@ -173,7 +173,7 @@ def _what(plan: Plan, load: str) -> CampaignStarted:
     )
 
 
-def _same(started: Event, plan: Plan, load: str) -> bool:
+def _same(started: Event, plan: CampaignPlan, load: str) -> bool:
     return started.payload == _what(plan, load)
 
 

@@ -11,7 +11,7 @@ from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.campaigns import CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
 from clusterctl.steps.burnin.node_watch import NodeWatch
-from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, read
+from clusterctl_burnin.campaign import Campaign, CampaignPlan, GroupTrials, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Trial, TrialOutcome, Tried
@@ -40,7 +40,7 @@ class LoadRounds:
     """
 
     shell: Shell
-    plan: Plan
+    plan: CampaignPlan
     campaigns: CampaignStore
     watch: NodeWatch
     pool: ThreadPoolExecutor

@@ -22,7 +22,7 @@ from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.alike import unlike
-from clusterctl_burnin.campaign import Plan
+from clusterctl_burnin.campaign import CampaignPlan
 from clusterctl_burnin.loads import report
 from clusterctl_burnin.loads.obstacles import needs_of, obstacle
 
@@ -184,7 +184,7 @@ class Burnin:
 
         racks = {n.name: f"rack {n.state.location.rack}" for n in everyone if n.state.location.rack}
         topology = {**racks, **self._plan.leaf_of}
-        plan = Plan(self._suite, nodes[0].limits, self._services.access.user, topology)
+        plan = CampaignPlan(self._suite, nodes[0].limits, self._services.access.user, topology)
         services, jobs = self._services, self._plan.concurrency.jobs
         rounds = LoadRounds(services.shell, plan, services.campaigns, self._checker.watch, pool, jobs)
         measured = rounds.measure(tuple(group), more, deadline)

@@ -13,7 +13,7 @@ from clusterctl.cabling.health.days import MOST, after_repairs, thinned, window_
 from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates
 from clusterctl.cabling.health.full_counters import still_bad
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
-from clusterctl.cabling.health.judge import Health, judge_health
+from clusterctl.cabling.health.judge import FabricHealth, judge_health
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.history import COUNTERS, LINKS, FabricReading, known_modules
@@ -54,7 +54,7 @@ class LinkReading:
 
     judged: FabricLinksJudged
     fabric: Fabric | None = None
-    health: Health | None = None
+    health: FabricHealth | None = None
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -104,7 +104,7 @@ class LinkCollector:
         health, judged = self._judge(seen, read.evidence)
         return LinkReading(judged, seen, health, read.evidence)
 
-    def collect(self, seen: Fabric, fabric: Observed[str], deadline: Deadline) -> Health | None:
+    def collect(self, seen: Fabric, fabric: Observed[str], deadline: Deadline) -> FabricHealth | None:
         """Read the counters of the fabric that was just read, and return the health of its links.
 
         None where they could not be read, or were read for the first time. The journal has the judgement in any case.
@@ -121,7 +121,7 @@ class LinkCollector:
         self.journal.append([counters_read(both, both[1].at, len(telemetry.counters))])
         return self._judge(seen, both)[0]
 
-    def _judge(self, seen: Fabric, evidence: Sequence[Evidence]) -> tuple[Health | None, FabricLinksJudged]:
+    def _judge(self, seen: Fabric, evidence: Sequence[Evidence]) -> tuple[FabricHealth | None, FabricLinksJudged]:
         """Judge the links over the period that ends with this reading, and write it."""
         since = evidence[-1].at - self.period
         found = judge_period(self.journal, seen, self.limits, self.plan, since, self.most)
@@ -150,7 +150,7 @@ def counters_read(evidence: Sequence[Evidence], at: datetime, ports: int) -> New
 class PeriodHealth:
     """The health of all links over the readings of a time, and the mean rates of their ports."""
 
-    health: Health
+    health: FabricHealth
     rates: tuple[PortRate, ...]
 
 
@@ -188,7 +188,7 @@ def _last_found(journal: Journal, since: datetime) -> tuple[BadLinks, ...]:
 
 def judge_link(
     journal: Journal, alone: Fabric, limits: FabricLimits, plan: WiringPlan, since: datetime
-) -> Health | None:
+) -> FabricHealth | None:
     """Judge one link over the readings since then; return None where there are fewer than two.
 
     alone  the fabric with this link only: of each reading no more is decoded
@@ -234,7 +234,7 @@ def _readings(journal: Journal, payloads: Sequence[FabricCountersRead]) -> Itera
         yield fabric, replace(found, at=payload.at)
 
 
-def judgement(health: Health) -> FabricLinksJudged:
+def judgement(health: FabricHealth) -> FabricLinksJudged:
     """Return what the journal keeps of a judgement: groups first, then single links, the worst first."""
     single = sorted(ungrouped(health.findings, health.groups), key=lambda one: -one.verdict.rank)
     found: list[HealthGroup | HealthFinding] = [*health.groups, *single]
@@ -275,7 +275,7 @@ def _unmeasured(reason: str) -> FabricLinksJudged:
     return FabricLinksJudged(verdict=Verdict.INCONCLUSIVE.value, reason=reason)
 
 
-def warnings_by_node(health: Health, nodes: Sequence[str]) -> Mapping[str, tuple[Finding, ...]]:
+def warnings_by_node(health: FabricHealth, nodes: Sequence[str]) -> Mapping[str, tuple[Finding, ...]]:
     """Return a warning for each bad link of the nodes.
 
     A warning, because an error of yesterday may be repaired; burn-in measures the link under load and decides.

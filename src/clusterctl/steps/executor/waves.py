@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.waves import Course, Ended, Ending, Machine, Running, WavePolicy, may_begin, stopped
+from clusterctl.fleet.waves import Course, Ending, Machine, Running, WaveEnd, WavePolicy, may_begin, stopped
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Waves:
     now: Callable[[], float] = time.monotonic
     stopped: str = ""
     _running: dict[NodeId, Running] = field(default_factory=dict)
-    _ended: dict[NodeId, Ended] = field(default_factory=dict)
+    _ended: dict[NodeId, WaveEnd] = field(default_factory=dict)
 
     def next(self, waiting: Iterable[Machine]) -> tuple[NodeId, ...]:
         """Return which of the waiting machines may begin."""
@@ -38,7 +38,7 @@ class Waves:
     def end(self, machine: Machine, ending: Ending) -> str:
         """Count how the machine ended. Return why all stop now, where this was one failure too many."""
         self._ended.pop(machine.id, None)
-        self._ended[machine.id] = Ended(machine, ending)
+        self._ended[machine.id] = WaveEnd(machine, ending)
         before, self.stopped = self.stopped, self.stopped or stopped(self.policy, self._course)
         return "" if before else self.stopped
 

@@ -43,7 +43,7 @@ from clusterctl.formats.host.mounts import parse_findmnt
 from clusterctl.ports import Deadline, HostAddress, InstallStatus, InstallTarget, Ran, Shell
 from clusterctl.steps.executor.step import StepOutcome, with_evidence
 from clusterctl.steps.install.findings import another_os, installed, unnamed, unreported_key, untrusted
-from clusterctl.steps.install.job import Job
+from clusterctl.steps.install.job import InstallJob
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import argv_for
 
@@ -55,7 +55,7 @@ DRIVES_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class InstallProof:
     """The findings of a host's drives, each with the evidence that it rests on; `root`: the proven root disk."""
 
     findings: tuple[Finding, ...]
@@ -73,16 +73,16 @@ class DiskProver:
 
     def prove(
         self, host: HostAddress, target: InstallTarget, status: InstallStatus, where: str, deadline: Deadline
-    ) -> Proof:
+    ) -> InstallProof:
         """Return the proof. `where`: name and place of the host, for the technician."""
         read = [drive for drive in status.drives or () if drive.fingerprint]
         contract = status.root or target.disk
         return _Asked(self.shell, host, contract, where, deadline).prove(status.drives if read else None)
 
-    def prove_root(self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> Proof:
+    def prove_root(self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> InstallProof:
         """Return the finding on the disk that the root file system is on, and nothing on the others."""
         proof = _Asked(self.shell, host, contract, where, deadline).prove(None)
-        return Proof(proof.findings[:1], proof.evidence, proof.root)
+        return InstallProof(proof.findings[:1], proof.evidence, proof.root)
 
 
 class _Asked:
@@ -97,7 +97,7 @@ class _Asked:
         self._deadline = deadline
         self._evidence: tuple[Evidence, ...] = ()
 
-    def prove(self, before: tuple[KernelDrive, ...] | None) -> Proof:
+    def prove(self, before: tuple[KernelDrive, ...] | None) -> InstallProof:
         """Return the proof. `before`: the drives as the installer read them; None where it read none of them."""
         try:
             devices = parse_lsblk(self._run(LSBLK))
@@ -110,8 +110,8 @@ class _Asked:
         root = self._root(devices)
         return self._with_evidence([root], [not_compared()] if before is None else self._data(before, devices))
 
-    def _with_evidence(self, root: list[Finding], data: list[Finding]) -> Proof:
-        return Proof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
+    def _with_evidence(self, root: list[Finding], data: list[Finding]) -> InstallProof:
+        return InstallProof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
 
     def _root(self, devices: tuple[BlockDevice, ...]) -> Finding:
         try:
@@ -189,7 +189,7 @@ class HostVerifier:
     shell: Shell
     access: HostAccess
 
-    def confirm(self, job: Job, deadline: Deadline) -> StepOutcome | None:
+    def confirm(self, job: InstallJob, deadline: Deadline) -> StepOutcome | None:
         """Return the outcome: installed where it answers over SSH with its one key; None while it still boots."""
         status = job.status
         if not status.value.addresses:
@@ -209,7 +209,7 @@ class HostVerifier:
         outcome = installed(job, status.value.addresses[0], greeting.value.stdout, status.evidence + greeting.evidence)
         return self._proven(job, outcome, deadline)
 
-    def boots_another(self, job: Job, deadline: Deadline) -> bool:
+    def boots_another(self, job: InstallJob, deadline: Deadline) -> bool:
         """Return whether an OS with another host key answers: then the installer had no report of the one it wrote."""
         if not job.ours or job.unreachable or not job.status.value.addresses or not job.host_key:
             return False
@@ -221,7 +221,7 @@ class HostVerifier:
             return False  # no answer, or it is ours: the installer's report counts
         return False
 
-    def _proven(self, job: Job, outcome: StepOutcome, deadline: Deadline) -> StepOutcome:
+    def _proven(self, job: InstallJob, outcome: StepOutcome, deadline: Deadline) -> StepOutcome:
         """Return the outcome with the host's report of its drives; a host of another name is not read."""
         if outcome.findings[0].verdict is not Verdict.PASS:
             return outcome
@@ -234,9 +234,9 @@ class HostVerifier:
             facts = (*facts, node_event(outcome.node, RootDiskProven(disk=disk)))
         return StepOutcome(outcome.node, findings, evidence, facts)
 
-    def _greet(self, job: Job, deadline: Deadline) -> Observed[Ran]:
+    def _greet(self, job: InstallJob, deadline: Deadline) -> Observed[Ran]:
         return self.shell.run(self._host(job), GREETING, b"", deadline)
 
-    def _host(self, job: Job) -> HostAddress:
+    def _host(self, job: InstallJob) -> HostAddress:
         address = job.status.value.addresses[0]
         return HostAddress(job.node.name, address, self.access.user, job.host_key, self.access.key_file)

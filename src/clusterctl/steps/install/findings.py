@@ -13,10 +13,10 @@ from clusterctl.fleet.payloads.node import NodeAddressed
 from clusterctl.ports import FailureKind, InstallState, Power
 from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
 from clusterctl.steps.executor.step import StepOutcome, with_evidence
-from clusterctl.steps.install.job import Job
+from clusterctl.steps.install.job import InstallJob
 
 
-def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> StepOutcome:
+def installed(job: InstallJob, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> StepOutcome:
     boot_id, _, hostname = greeting.strip().partition("\n")
     right = hostname.strip() == job.node.name
     finding = Finding(
@@ -33,7 +33,7 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
     return StepOutcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
 
 
-def unreadable(job: Job, error: ClusterctlError) -> StepOutcome:
+def unreadable(job: InstallJob, error: ClusterctlError) -> StepOutcome:
     """Return the outcome of a machine about which the installer, its BMC or its host reports what cannot be read."""
     finding = Finding(
         check="install",
@@ -48,7 +48,7 @@ def unreadable(job: Job, error: ClusterctlError) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def foreign(job: Job) -> StepOutcome:
+def foreign(job: InstallJob) -> StepOutcome:
     """Return the outcome of a machine that was installed, but not by us: it is never wiped and never trusted."""
     finding = Finding(
         check="install",
@@ -62,7 +62,7 @@ def foreign(job: Job) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def root_unclear(job: Job, cause: str, decide: str) -> StepOutcome:
+def root_unclear(job: InstallJob, cause: str, decide: str) -> StepOutcome:
     """Return the outcome of a machine without a clear root disk: nothing was written, and an operator must decide."""
     status = job.status
     finding = Finding(
@@ -77,7 +77,7 @@ def root_unclear(job: Job, cause: str, decide: str) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], status.evidence), status.evidence)
 
 
-def another_os(job: Job) -> StepOutcome:
+def another_os(job: InstallJob) -> StepOutcome:
     """Return the outcome of a machine that got our OS and boots another one: some other disk comes first."""
     node, status = job.node, job.status
     drives = node.inventory.drives if node.inventory else None
@@ -98,7 +98,7 @@ def another_os(job: Job) -> StepOutcome:
     return StepOutcome(node.id, with_evidence([finding], status.evidence), status.evidence)
 
 
-def unnamed(job: Job) -> StepOutcome:
+def unnamed(job: InstallJob) -> StepOutcome:
     """Return the outcome of a machine without a known address of its host."""
     return _distrusted(
         job,
@@ -107,7 +107,7 @@ def unnamed(job: Job) -> StepOutcome:
     )
 
 
-def unreported_key(job: Job) -> StepOutcome:
+def unreported_key(job: InstallJob) -> StepOutcome:
     """Return the outcome of a machine with a host that cannot prove itself."""
     return _distrusted(
         job,
@@ -116,11 +116,11 @@ def unreported_key(job: Job) -> StepOutcome:
     )
 
 
-def untrusted(job: Job, error: EdgeError) -> StepOutcome:
+def untrusted(job: InstallJob, error: EdgeError) -> StepOutcome:
     return _distrusted(job, f"installed, but not trusted: {error.message}", error.remedy or "attach a console to it")
 
 
-def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> StepOutcome:
+def stranger(job: InstallJob, error: EdgeError, seen: tuple[Evidence, ...]) -> StepOutcome:
     """Return the outcome of a machine that is not the one to reinstall, or not as it was."""
     node, evidence = job.node, job.status.evidence + seen
     finding = Finding(
@@ -136,7 +136,7 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> StepOutc
     return StepOutcome(node.id, with_evidence([finding], evidence), evidence)
 
 
-def _distrusted(job: Job, cause: str, what_to_do: str) -> StepOutcome:
+def _distrusted(job: InstallJob, cause: str, what_to_do: str) -> StepOutcome:
     evidence = job.status.evidence
     finding = Finding(
         check="install",
@@ -152,7 +152,7 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
-def failed(job: Job, why: str, bmc: BmcState) -> StepOutcome:
+def failed(job: InstallJob, why: str, bmc: BmcState) -> StepOutcome:
     """Return the outcome of an install that failed, with the BMC's report."""
     silent = bmc.error is not None and not job.unreachable
     power = job.status.value.failure is FailureKind.POWER
@@ -173,7 +173,7 @@ def failed(job: Job, why: str, bmc: BmcState) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
-def login_refused(job: Job, why: str, bmc: BmcState) -> StepOutcome:
+def login_refused(job: InstallJob, why: str, bmc: BmcState) -> StepOutcome:
     """Return the outcome of a machine with a BMC that rejects the site's login, which we have tried ourselves."""
     error = bmc.error or EdgeError("the BMC rejects the login")
     found = replace(bmc_unreadable(job.node, error), check="install", cause=f"{why}; {error.message}")
@@ -181,7 +181,7 @@ def login_refused(job: Job, why: str, bmc: BmcState) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([replace(found, serial=job.target.serial)], evidence), evidence)
 
 
-def login_differs(job: Job, why: str) -> StepOutcome:
+def login_differs(job: InstallJob, why: str) -> StepOutcome:
     """Return the outcome of a machine that the installer cannot switch, since it has another login than the site."""
     finding = Finding(
         check="install",
@@ -195,7 +195,7 @@ def login_differs(job: Job, why: str) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def not_ours(job: Job, why: str) -> StepOutcome:
+def not_ours(job: InstallJob, why: str) -> StepOutcome:
     """Return the outcome of a machine that is another one, or another owner's: nothing is done to it."""
     finding = Finding(
         check="install",
@@ -210,7 +210,7 @@ def not_ours(job: Job, why: str) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def needs_operator(job: Job, why: str) -> StepOutcome:
+def needs_operator(job: InstallJob, why: str) -> StepOutcome:
     """Return the outcome of a machine that only an operator may bring on; nothing is known against it."""
     finding = Finding(
         check="install",
@@ -223,7 +223,7 @@ def needs_operator(job: Job, why: str) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def installer_unavailable(job: Job, why: str, what_to_do: str) -> StepOutcome:
+def installer_unavailable(job: InstallJob, why: str, what_to_do: str) -> StepOutcome:
     """Return the outcome of a machine with an installer that cannot be used: nothing is known against the machine."""
     finding = Finding(
         check="install",
@@ -237,7 +237,7 @@ def installer_unavailable(job: Job, why: str, what_to_do: str) -> StepOutcome:
     return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def remedy(job: Job, bmc: BmcState) -> str:
+def remedy(job: InstallJob, bmc: BmcState) -> str:
     """Return where to look first: at a host that runs, at the BMC without which nothing can be installed, or at the
     machine.
     """

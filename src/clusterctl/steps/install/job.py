@@ -60,7 +60,7 @@ BEGINS = {InstallState.ABSENT: Act.INSTALL_PREPARE, InstallState.READY: Act.INST
 """By the state in which a machine waits for us: the act that brings it on."""
 
 
-class Job:
+class InstallJob:
     """One machine on its way through the installer.
 
     ours      an install was intended by us, now or before: what the installer finished may be ours to trust

@@ -18,7 +18,7 @@ from clusterctl.ports import Deadline, Installer, InstallStatus
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.findings import unreadable
-from clusterctl.steps.install.job import Job
+from clusterctl.steps.install.job import InstallJob
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +42,16 @@ class Handlers:
     ended    a machine that has not come to its end in time
     """
 
-    advance: Callable[[Job, Observed[InstallStatus], Deadline], StepOutcome | None]
-    trouble: Callable[[Job, EdgeError, Deadline], StepOutcome | None]
-    ended: Callable[[Job, Deadline], StepOutcome]
+    advance: Callable[[InstallJob, Observed[InstallStatus], Deadline], StepOutcome | None]
+    trouble: Callable[[InstallJob, EdgeError, Deadline], StepOutcome | None]
+    ended: Callable[[InstallJob, Deadline], StepOutcome]
 
 
 class Rounds:
     """Works on the machines of one batch until each has an outcome."""
 
     def __init__(
-        self, installer: Installer, handlers: Handlers, jobs: Mapping[str, Job], deadline: Deadline, times: Times
+        self, installer: Installer, handlers: Handlers, jobs: Mapping[str, InstallJob], deadline: Deadline, times: Times
     ) -> None:
         self._installer = installer
         self._handlers = handlers
@@ -115,7 +115,7 @@ class Rounds:
         self._returned()
         self._begin(free, statuses)
 
-    def _begin(self, jobs: Sequence[Job], statuses: Statuses) -> None:
+    def _begin(self, jobs: Sequence[InstallJob], statuses: Statuses) -> None:
         """Advance the machines; those of another installer, which is away, have no status."""
         for job in jobs:
             status = statuses.get(job.node.name)
@@ -125,14 +125,14 @@ class Rounds:
                 work = self._pool.submit(_alone, job, advance)
                 self._running[work] = job.node.name
 
-    def _troubled(self, jobs: Sequence[Job], error: EdgeError) -> Iterator[StepOutcome]:
+    def _troubled(self, jobs: Sequence[InstallJob], error: EdgeError) -> Iterator[StepOutcome]:
         for job in jobs:
             outcome = _alone(job, partial(self._handlers.trouble, job, error, self._deadline))
             if outcome is not None:
                 del self._jobs[job.node.name]
                 yield outcome
 
-    def _gone(self, jobs: Sequence[Job], error: InstallerUnavailableError) -> None:
+    def _gone(self, jobs: Sequence[InstallJob], error: InstallerUnavailableError) -> None:
         for job in jobs:
             job.away = f"{error.where}: {error.message}" if error.where else error.message
         if self._away_since is None:
@@ -177,7 +177,7 @@ class Rounds:
                 yield outcome
 
 
-def _alone(job: Job, call: Callable[[], StepOutcome | None]) -> StepOutcome | None:
+def _alone(job: InstallJob, call: Callable[[], StepOutcome | None]) -> StepOutcome | None:
     """Return what the call returns; whatever one machine's data causes is that machine's own outcome."""
     try:
         return call()

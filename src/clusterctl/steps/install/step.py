@@ -47,7 +47,7 @@ from clusterctl.steps.install.findings import (
     root_unclear,
     stranger,
 )
-from clusterctl.steps.install.job import BEGINS, Job, TargetNetworks, network_unknown
+from clusterctl.steps.install.job import BEGINS, InstallJob, TargetNetworks, network_unknown
 from clusterctl.steps.install.rounds import AWAY_S, Handlers, Rounds, Times
 
 __all__ = ["HostAccess", "Install"]
@@ -105,13 +105,13 @@ class Install:
             if isinstance(target, StepOutcome):
                 yield target
             else:
-                jobs[node.name] = Job(node, target, intents)
+                jobs[node.name] = InstallJob(node, target, intents)
         handlers = Handlers(self._advance, self._trouble, self._ended)
         yield from Rounds(self._installer, handlers, jobs, deadline, self._times).outcomes()
 
     # --- one machine ------------------------------------------------------------------------------------------------
 
-    def _advance(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> StepOutcome | None:
+    def _advance(self, job: InstallJob, status: Observed[InstallStatus], deadline: Deadline) -> StepOutcome | None:
         """Bring the machine one step on. Return its outcome; None where it goes on."""
         try:
             return self._next(job, status, deadline)
@@ -127,7 +127,7 @@ class Install:
         except EdgeError as error:
             return self._trouble(job, error, deadline)
 
-    def _next(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> StepOutcome | None:
+    def _next(self, job: InstallJob, status: Observed[InstallStatus], deadline: Deadline) -> StepOutcome | None:
         job.look(status)
         match status.value.state:
             case InstallState.ABSENT | InstallState.READY:
@@ -146,7 +146,7 @@ class Install:
                 pass
         return None
 
-    def _begin(self, job: Job, deadline: Deadline) -> StepOutcome | None:
+    def _begin(self, job: InstallJob, deadline: Deadline) -> StepOutcome | None:
         """Do what brings the machine on from where it waits, unless it has come back there too often."""
         act = BEGINS[job.status.value.state]
         if job.settles():
@@ -161,7 +161,7 @@ class Install:
             return self._report(job, f"it stays where it is: {job.status.value.detail}", deadline)
         return None
 
-    def _unsuccessful(self, job: Job, error: InstallError, deadline: Deadline) -> StepOutcome | None:
+    def _unsuccessful(self, job: InstallJob, error: InstallError, deadline: Deadline) -> StepOutcome | None:
         """Handle an act that failed, with the reason that the installer gives."""
         now = job.status
         status = InstallStatus(now.value.state, error.message, failure=error.failure, remedy=error.remedy)
@@ -172,7 +172,7 @@ class Install:
         job.failed(act)
         return self._too_often(job, act, error.message, deadline)
 
-    def _too_often(self, job: Job, act: Act, why: str, deadline: Deadline) -> StepOutcome | None:
+    def _too_often(self, job: InstallJob, act: Act, why: str, deadline: Deadline) -> StepOutcome | None:
         """Return the outcome where no other attempt is to be made.
 
         Where the installer could not use the BMC, we log in ourselves before it does again: a wrong password is tried
@@ -187,7 +187,7 @@ class Install:
             return None
         return self._report(job, f"{job.attempts[act]} attempts failed; the last: {why}", deadline)
 
-    def _trouble(self, job: Job, error: EdgeError, deadline: Deadline) -> StepOutcome | None:
+    def _trouble(self, job: InstallJob, error: EdgeError, deadline: Deadline) -> StepOutcome | None:
         """Ask the installer again, after a look at what it did: it may have lost its answer. Only trouble that
         stays is a failure.
         """
@@ -197,7 +197,7 @@ class Install:
         job.last = Observed(replace(job.status.value, remedy=error.remedy), job.status.evidence)
         return self._report(job, error.message, deadline)
 
-    def _give_back(self, job: Job, deadline: Deadline) -> StepOutcome | None:
+    def _give_back(self, job: InstallJob, deadline: Deadline) -> StepOutcome | None:
         """Release the machine that gets a new OS. Its identity is proven right before.
 
         The new OS gets a key of its own, which differs from the old one's.
@@ -215,7 +215,7 @@ class Install:
 
     # --- outcomes ---------------------------------------------------------------------------------------------------
 
-    def _ended(self, job: Job, deadline: Deadline) -> StepOutcome:
+    def _ended(self, job: InstallJob, deadline: Deadline) -> StepOutcome:
         """Return the outcome of a machine that has used up its time."""
         if job.away:
             return installer_unavailable(
@@ -223,7 +223,7 @@ class Install:
             )
         return self._report(job, "the installer did not finish in time", deadline)
 
-    def _report(self, job: Job, why: str, deadline: Deadline) -> StepOutcome:
+    def _report(self, job: InstallJob, why: str, deadline: Deadline) -> StepOutcome:
         """Return the outcome of a failure, by the part that the installer reports it for."""
         if job.status.value.decide:
             return root_unclear(job, why, job.status.value.decide)
@@ -237,7 +237,7 @@ class Install:
             case _:
                 return self._failed(job, why, deadline)
 
-    def _failed(self, job: Job, why: str, deadline: Deadline) -> StepOutcome:
+    def _failed(self, job: InstallJob, why: str, deadline: Deadline) -> StepOutcome:
         """Return the failure with the BMC's report: is the machine on, and did it log anything?"""
         if self._verifier.boots_another(job, deadline):
             return another_os(job)

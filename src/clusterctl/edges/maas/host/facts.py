@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from clusterctl.edges.maas.api import Answer, MaasApi
+from clusterctl.edges.maas.api import MaasAnswer, MaasApi
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.matching import DEFAULT_POOL
 from clusterctl.edges.maas.rights import PoolRights, pool_rights
@@ -15,7 +15,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.maas import machines as machine_formats
 from clusterctl.formats.maas import region as formats
 from clusterctl.formats.maas.machines import MaasMachine
-from clusterctl.formats.maas.region import BootResource, IpRange, Rack, RackImages, Subnet
+from clusterctl.formats.maas.region import BootResource, IpRange, MaasRack, RackImages, Subnet
 from clusterctl.ports import Deadline
 
 
@@ -104,11 +104,11 @@ class HostFacts:
         return formats.is_complete(self._get(f"boot-resources/{resource.id}/").body)
 
     @cached_property
-    def racks(self) -> tuple[Rack, ...]:
+    def racks(self) -> tuple[MaasRack, ...]:
         """The rack controllers."""
         return formats.racks(self._get("rackcontrollers/").body)
 
-    def rack_images(self, rack: Rack) -> RackImages:
+    def rack_images(self, rack: MaasRack) -> RackImages:
         """Return the images that a rack controller holds itself."""
         return formats.rack_images(self._get(f"rackcontrollers/{rack.system_id}/", ("op", "list_boot_images")).body)
 
@@ -146,12 +146,12 @@ class HostFacts:
         return self._get("maas/", ("op", "get_config"), ("name", name)).body
 
     @cached_property
-    def _version(self) -> Answer:
+    def _version(self) -> MaasAnswer:
         return self._get("version/")
 
     @cached_property
-    def _whoami(self) -> Answer:
+    def _whoami(self) -> MaasAnswer:
         return self._get("users/", ("op", "whoami"))
 
-    def _get(self, path: str, *query: tuple[str, str]) -> Answer:
+    def _get(self, path: str, *query: tuple[str, str]) -> MaasAnswer:
         return self._api.get(path, query, self._deadline)
