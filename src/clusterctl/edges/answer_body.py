@@ -20,21 +20,21 @@ IDENTITY = {"Accept-Encoding": "identity"}
 _CHUNK = 1 << 16
 
 
-def read_body(answer: requests.Response, most: int, deadline: Deadline, who: str, where: str) -> bytes:
+def read_body(answer: requests.Response, most: int, deadline: Deadline, peer: str, where: str) -> bytes:
     """Return the whole body of a streamed answer.
 
-    Raise `ParseError` for a body of more than `most` bytes, and as `body_parts`. `who` is the peer in messages.
+    Raise `ParseError` for a body of more than `most` bytes, and as `body_parts`. `peer` is the peer in messages.
     """
     content = bytearray()
-    for part in body_parts(answer, deadline, who, where):
+    for part in body_parts(answer, deadline, peer, where):
         content += part
         if len(content) > most:
             answer.close()
-            raise ParseError(f"{who}'s answer is larger than {most >> 10} KiB", where=where)
+            raise ParseError(f"{peer}'s answer is larger than {most >> 10} KiB", where=where)
     return bytes(content)
 
 
-def body_parts(answer: requests.Response, deadline: Deadline, who: str, where: str) -> Iterator[bytes]:
+def body_parts(answer: requests.Response, deadline: Deadline, peer: str, where: str) -> Iterator[bytes]:
     """Yield the body of a streamed answer as it arrives.
 
     Raise `ParseError` for an encoded one, `CancelledError` where the run is stopped, and what `requests` raises for a
@@ -44,13 +44,13 @@ def body_parts(answer: requests.Response, deadline: Deadline, who: str, where: s
     if encoding not in ("", "identity"):
         answer.close()
         raise ParseError(
-            f"{who}'s answer is encoded ({visible_line(encoding, 40)}), which was not asked for",
+            f"{peer}'s answer is encoded ({visible_line(encoding, 40)}), which was not asked for",
             where=where,
             remedy="let the proxy before it compress only what asks for it",
         )
     while part := _received(answer):
         yield part
-        deadline.check_cancelled(f"reading the answer of {who}")
+        deadline.check_cancelled(f"reading the answer of {peer}")
         if deadline.remaining <= 0:
             answer.close()
             raise requests.exceptions.ReadTimeout("the answer did not end in time")
