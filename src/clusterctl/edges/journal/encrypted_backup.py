@@ -1,4 +1,4 @@
-"""A backup that is encrypted by the site's keys: a line that says so, then one Fernet token per part of the file.
+"""A backup that is encrypted by the site's keys: a header, then one Fernet token per part of the file.
 
 Each token holds the backup's random number, the number of its part, and whether it is the last one: a part that is
 lost, repeated, or of another backup is found. A journal need not fit into memory.
