@@ -17,9 +17,9 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
-        "export": ("export:export", "Write the site's state to NetBox, and Slurm's files."),
-        "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
+        "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
+        "export": ("export:export", "Write the site's state to NetBox, and Slurm's files."),
     },
     "Fleet": {
         "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
@@ -54,6 +54,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
         "bmc": ("machine:bmc", "Clear event logs of BMCs."),
         "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
+        "node": ("node:node_group", "Rename, move or renumber a node; swap its chassis."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
     },
     "Fabric": {
@@ -68,8 +69,8 @@ SECTIONS: Mapping[str, CommandTable] = {
         "rma": ("rma:rma", "Record returns of parts to their vendors."),
     },
     "Service": {
-        "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
+        "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "tickets": ("tickets:tickets", "Create and update tickets of incidents."),
         "worker": ("worker:worker", "Carry out runs that --queue orders."),
         "workers": ("worker:workers", "List the workers and the runs that wait for one."),
@@ -148,6 +149,12 @@ MAINTAIN: CommandTable = {
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+NODE: CommandTable = {
+    "rename": ("node:rename", "Give a node another name; its history goes on."),
+    "move": ("node:move", "Record that a node stands in another place."),
+    "renumber": ("node:renumber", "Give a node's BMC or host another address."),
+    "swap": ("node:swap", "Record that another chassis is in a node's place."),
 }
 RMA: CommandTable = {
     "open": ("rma:open_", "Open the return of a part with the vendor's case."),

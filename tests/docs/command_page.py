@@ -1,4 +1,4 @@
-"""docs/reference/commands.md, made of what click knows: nothing on it is written by hand."""
+"""docs/reference/commands.md and the README's table of commands, made of what click knows: not written by hand."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from clusterctl_cli.main import cli
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/reference/commands.md"
+README = ROOT / "README.md"
 _COMMON = 8
 """An option that so many commands have with the same text is explained once."""
 _HEAD = """\
@@ -38,9 +39,16 @@ command line itself: `CLUSTERCTL_WRITE_PAGES=1 pytest tests/docs/test_command_pa
 """
 
 
+def readme() -> str:
+    """Return the README with today's table of commands."""
+    rows = [f"| {title.lower()} | {', '.join(_short(names))} |" for title, names in _sections(_root())]
+    table = "\n".join(["| group | commands |", "|---|---|", *rows])
+    return re.sub(r"\| group \| commands \|\n(\|.*\n)+", table + "\n", README.read_text(encoding="utf-8"))
+
+
 def page() -> str:
     """Return the whole page."""
-    root = click.Context(cli, info_name="clusterctl", help_option_names=["-h", "--help"])
+    root = _root()
     sections = list(_sections(root))
     listed = {name for _, names in sections for name in names}
     entries = {title: [entry for name in names for entry in _entries(root, name, listed)] for title, names in sections}
@@ -56,6 +64,21 @@ def page() -> str:
         for command, context in members:
             parts += _entry(command, context, common)
     return "".join(parts)
+
+
+def _root() -> click.Context:
+    return click.Context(cli, info_name="clusterctl", help_option_names=["-h", "--help"])
+
+
+def _short(names: Iterable[str]) -> Iterator[str]:
+    """Yield the commands; subcommands follow the first of their command without its name."""
+    names, group = tuple(names), ""
+    for name in names:
+        if any(other.startswith(f"{name} ") for other in names):
+            continue
+        first, _, rest = name.partition(" ")
+        yield f"`{rest}`" if rest and first == group else f"`{name}`"
+        group = first if rest else ""
 
 
 def _sections(root: click.Context) -> Iterator[tuple[str, list[str]]]:

@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from clusterctl.fleet.blame import Blame, Certainty, Layer, Role
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.kernel_log.rules import KernelLogRules, Rule
+from clusterctl_burnin.package_data import text_of
 
 NAMES = {
     "pci": r"(?P<part>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])",
@@ -35,9 +37,9 @@ NAMES = {
     "nic": r"(?:bnxt_en|bnx2x?|tg3|be2net|ice|i40e|ixgbe(?:vf)?|igb|igc|iavf|idpf|e1000e?|qede?|qlcnic|netxen|ena|ionic|sfc|cxgb[34]|atlantic|hinic|enic|nfp|fm10k|efa|irdma|mana|gve|hns3|liquidio)",
     "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|mvumi|mpi3mr\d*|pm80\w+:?|hisi_sas\w*|isci|arcmsr|3w-\w+|ahci|bfa|fnic|snic|csiostor|qed[if]|qla4xxx|mpt(?:base|sas|scsih|spi)|stex|hptiop|esas2r)",
     "place": r"(?: \[?%pci%\]?[\w-]*)?",
-    "side": r"(?!.*(?i:\b(?:vf-?\d*s?|sr-?iov|pf returned error|timesync|[dt]?pll|cgu|syn[ck]e|pldm|flash(?:ing)?|dscp|changing channel|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
-    "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|temperature (?:is )?too high|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|\breboot (?:the )?(?:machine|system|host) to recover|\b(?:fw|firmware) (?:down|stall(?:ed)?)\b|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b)",
-    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\berror\b.{0,40}\b(?:rebuild|reset|init\w*)\b|\b(?:reserve only 0 out of|not enough rings)\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "side": r"(?!.*(?i:\b(?:%options%)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
+    "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|temperature (?:is )?too high|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|\breboot (?:the )?(?:machine|system|host) to recover|\b(?:fw|firmware) (?:down|stall(?:ed)?)\b|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b|\bpci channel error\b|\b(?:attention|msi status) error\b|\bbuffer corrupted\b|\bprotocol error\b|\bconnection lost\b|\bis tampered\b|\bfirmware bug: mpi_reply\b|\bwill reset adapter\b|\bin error state\b|\brx/tx is disabled\b|\b(?:didn.t (?:send|receive)|read\d* timeout|space inaccessible)\b|timed out while waiting for a slot)",
+    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\berror\b.{0,40}\b(?:rebuild|reset|init\w*)\b|\b(?:reserve only 0 out of|not enough rings)\b|\berror (?:creating|obtaining|enabling|changing|allocating|initiali[sz]ing|registering|mapping|resetting|requesting)\b|\baborting$|\b\w*(?:alloc|request|setup)_\w+ err\b|\bI/O map error\b|\bwithin the polling period\b|\breload flow aborted\b|\bunable to allocate interrupt\b|\bnever cleared\b|\b(?:bit 0x[0-9a-f]+|RESET_DONE) not (?:cleared|set)\b|\bdoorbell is in use\b|\bcould not be flushed\b|\bcould not attach\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
     "accel": r"(?:amdgpu|amdkfd|kfd|habanalabs|qaic|xe|neuron|iluvatar|tenstorrent|cambricon\w*)",
     "accelerator": r"(?:%accel%(?: (?:%pci%|hl\d+|accel\d+))?: (?:\w+: )?(?:\[drm(?::[^\]]*(?:\[\w+\])?)?\] )?|\[drm:[\w.]+ \[%accel%\]\] )",
     "screen": r"(?!.*(?i:\b(?:vce\w*|uvd\w*|vcn\w*|jpeg\w*|dmub|dcn?\d*|dc_\w+|hdcp|flip_done|display\w*|backlight|hdmi|dp|edp|psr|cursor|connector|i2c|debugfs|optional|metrics|parser|bo_va|sads|reg_wait|atomic|kms\w*|fbdev|fbcon|suspend\w*|hibernat\w*)\b|firmware: failed to load|direct firmware load|evict|page fault|not matched|not available))",
@@ -259,7 +261,7 @@ RULES = (
         Verdict.FAIL,
         words=("md/raid", "md: "),
         patterns=(
-            r"md/raid.*: Disk failure on (?P<part>\w+?)(?:p?\d+)?\b",
+            r"md/raid.*: Disk failure on (?!loop|ram)(?P<part>\w+?)(?:p?\d+)?\b",
             r"md/raid.*: not enough operational devices",
             r"md/raid.*: (?:read error not correctable|unrecoverable I/O|too many read errors|failed to run raid set|redirecting sector .*failed)",
             r"md/raid\S*: active with (?P<have>\d+) out of (?!(?P=have)\b)\d+ (?:mirrors|devices)",
@@ -366,8 +368,8 @@ RULES = (
     Rule(
         "memory",
         Verdict.FAIL,
-        words=("Memory failure: 0x",),
-        patterns=(r"Memory failure: 0x",),
+        words=("Memory failure: 0x", "synchronous unrecoverable error"),
+        patterns=(r"Memory failure: 0x", r"synchronous unrecoverable error \(SIGBUS\)"),
         cause="memory has an uncorrectable error, and the kernel took its page away",
         remedy="find the module in the BMC's event log and replace it",
     ),
@@ -518,7 +520,7 @@ RULES = (
             "Link Active not set",
             "change power state",
             "giving up",
-            "device inaccessible",
+            "inaccessible",
             "PCIe link lost",
         ),
         patterns=(
@@ -680,6 +682,44 @@ RULES = (
         blame=_KERNEL_NOTE,
     ),
     # -- Adapters ------------------------------------------------------------------------------------------------------
+    Rule(
+        "hca",
+        Verdict.FAIL,
+        words=("ib", "mlx"),
+        patterns=(
+            r"^(?:message repeated \d+ times: \[)?(?P<part>(?:ib|mlx)\w*)(?:, \d+)?: (?:failed to (?:allocate|create|initiali[sz]e|init|listen|open|modify)\b|couldn.t register ipoib|ipoib_\w+ failed|(?:ib_query_\w+|rdma_query_\w+) .*\bfailed)",
+        ),
+        cause="an InfiniBand port has no network device",
+        remedy="reboot the node; if it comes back, update driver and firmware of the adapter, then replace it",
+    ),
+    Rule(
+        "hca",
+        Verdict.WARN,
+        words=(
+            "Create QP",
+            "WC error",
+            "max exceeded",
+            "umem_get",
+            "udata",
+            "Failed to create CQ",
+            "Resize CQ",
+            "max_dest_rd",
+        ),
+        patterns=(
+            r"^infiniband (?P<part>\w+): \w+:\d+:\(pid \d+\): (?:Create QP type \d+ failed|WC error: )",
+            r"^bnxt_en %pci% bnxt_re\d+: .*(?:max exceeded|umem_get failed|copy \w+ udata|Resize CQ .*(?:Busy|out of range)|max_dest_rd_atomic)",
+        ),
+        cause="a program asked for more than an adapter has, or a request of it failed",
+        remedy="read what the program or nccl reports",
+        blame=_PROGRAM,
+    ),
+    Rule(
+        "nic",
+        Verdict.PASS,
+        words=("Warning firmware error detected FWSM",),
+        patterns=(r"^ixgbe %pci%: Warning firmware error detected FWSM: 0x[0-9A-F][02468ACE]0[0-7][0-9A-F]{4}$",),
+        cause="an adapter has no firmware for its management",
+    ),
     Rule(
         "hca",
         Verdict.PASS,
@@ -921,7 +961,7 @@ RULES = (
             r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*(?:starting health recovery flow|enable hca failed|Internal error mark)",
             r"\binfiniband (?P<part>\w+): %side%.*%start%",
             r"^(?:mlx[45]_\w+|irdma|bnxt_re|qedr): probe of \S+ failed with error|^(?:mlx[45]_\w+|irdma|bnxt_re|qedr)[\w.]* \S+: probe with driver \S+ failed|\binfiniband \w+: ib_register_device failed",
-            r"\binfiniband (?P<part>\w+): Couldn.t (?:create|allocate|initiali[sz]e|set|register|start)",
+            r"\binfiniband (?P<part>\w+): (?:\w+:\d+:\(pid \d+\): )?(?:Couldn.t (?:create|allocate|initiali[sz]e|set|register|start|recover)|could not change QP\d|couldn.t recover|unable to create hardware|Fatal error)",
         ),
         cause="the adapter's driver reports that the adapter fails",
         remedy="power the node off and on; if it comes back, update the adapter's firmware, then replace it",
@@ -1000,7 +1040,7 @@ RULES = (
         words=("ata", "sd ", "scsi "),
         patterns=(
             r"^(?:sd|scsi) (?P<part>[\d:]+): (?:\[\w+\] )?(?:tag#\d+ )?(?:attempting (?:task|device|target|bus|host|controller) (?:abort|reset)|(?:task abort|(?:device|target|bus|host|controller) reset):? FAILED)",
-            r"\b(?P<part>ata\d+)(?:\.\d\d)?: (?:(?:soft|hard)reset failed|SRST failed|reset failed|exception Emask|illegal \w+ transition|failed to (?:read SCR|recover|clear SError)|link offline, giving up|error=0x[0-9a-f]*[1-9a-f])",
+            r"\b(?P<part>ata\d+)(?:\.\d\d)?: (?:(?:soft|hard)reset failed|SRST failed|reset failed|exception Emask|illegal \w+ transition|failed to (?:read SCR|recover|clear SError)|link offline, giving up|error=0x[0-9a-f]*[1-9a-f]|(?:FLUSH|VERIFY) failed|prereset failed|Drive reports diagnostics failure|failed to (?:start port|write SCR|re-read IDENTIFY))",
             r"^(?:sd|scsi) (?P<part>[\d:]+): .*(?:not responding|(?i:offlin(?:e|ed|ing)\b)|(?i:access timeout))",
         ),
         cause="a drive or its cable fails",
@@ -1022,10 +1062,10 @@ RULES = (
         Verdict.FAIL,
         words=("md/raid", "md: ", "bcache"),
         patterns=(
-            r"md/raid\S*: .*(?:Cannot continue operation|cannot start dirty|data corruption possible|Disk failure|unrecoverable)",
-            r"md/raid0?\w*: Disk failure on (?P<part>\w+?)(?:p?\d+)?\b",
+            r"md/raid\S*: .*(?:Cannot continue operation|cannot start dirty|data corruption possible|Disk failure on (?!loop|ram)|unrecoverable)",
+            r"md/raid0?\w*: Disk failure on (?!loop|ram)(?P<part>\w+?)(?:p?\d+)?\b",
             r"^md: .*(?:marking faulty|fatal superblock|invalid superblock checksum|kicking)",
-            r"^bcache: .*(?:unrecoverable|device offline|IO error|too many IO errors)",
+            r"^bcache: .*(?:journal entries .* missing|disabling caching|unrecoverable|device offline|IO error|too many IO errors)",
         ),
         cause="a RAID has lost a drive",
         remedy="read mdadm --detail of the RAID, replace the drive that it names",
@@ -1116,6 +1156,15 @@ _NAME = re.compile(r"%(\w+)%")
 
 def _with_names(pattern: str) -> str:
     """Return the pattern with each name replaced; a name may contain names."""
+    names = _names()
     while _NAME.search(pattern):
-        pattern = _NAME.sub(lambda name: NAMES[name[1]], pattern)
+        pattern = _NAME.sub(lambda name: names[name[1]], pattern)
     return pattern
+
+
+@functools.cache
+def _names() -> Mapping[str, str]:
+    """Return `NAMES` and `options`: the words of `data/kernel_options.tsv`."""
+    lines = text_of("data/kernel_options.tsv").splitlines()
+    words = [line.split("\t")[0] for line in lines if line and not line.startswith("#")]
+    return NAMES | {"options": "|".join(words)}

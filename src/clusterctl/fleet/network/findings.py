@@ -27,6 +27,8 @@ NO_PARTNER = "00:00:00:00:00:00"
 _AGAIN = "install the node again, or lay the network on it by hand as clusterctl plans it (docs/how-to/host-network.md)"
 _CABLE = "see that the cable is plugged in at both ends and the switch's port is on; reseat it, then replace it"
 
+_KINDS = {HostBond: "bond", HostVlan: "VLAN", HostIpoib: "IPoIB interface"}
+
 
 def judge_network(wanted: HostNetwork, seen: ObservedNetwork) -> tuple[Finding, ...]:
     """Return at least one finding; a single PASS where all that the site defines is so. Nothing else is judged."""
@@ -83,7 +85,7 @@ def _absent(link: Link) -> Finding:
         cause = f"the host has no port with the MAC {link.mac}"
         remedy = "see that the card is seated and its driver is loaded; after an exchange run clusterctl discover"
         return _fail(Code.PORT_ABSENT, link.label, cause, ("absent", link.mac), remedy)
-    what = {"Bond": "bond", "Vlan": "VLAN", "Ipoib": "IPoIB interface"}[type(link).__name__]
+    what = _KINDS[type(link)]
     if isinstance(link, HostIpoib):
         remedy = "see that ib_ipoib is loaded and the adapter answers (ibstat)"
         return _fail(
