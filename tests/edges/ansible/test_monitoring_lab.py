@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 RUN_S = 1200.0
 WAIT_S = 900.0
 TOKEN = "a-token-of-the-test-7c1e"
+IPMI_PASSWORD = "a-password-5d20"
 TEXTFILES = "/var/lib/prometheus/node-exporter"
 XID = 'DCGM_FI_DEV_XID_ERRORS{{gpu="3",UUID="GPU-0b7a4c1e-lab",modelName="NVIDIA H100 80GB HBM3"}} {}\n'
 GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=600).read().decode())"
@@ -56,6 +57,11 @@ class Monitoring:
             "alertmanager_group_wait": "1s",
             "alertmanager_group_interval": "1s",
             "prometheus_scrape_interval": "1s",
+            "prometheus_bmc_exporter": "127.0.0.1:9290",
+            "prometheus_bmc_exporter_parameters": {"module": "bmc"},
+            "ipmi_exporter_user": "monitor",
+            "ipmi_exporter_password": IPMI_PASSWORD,
+            "ipmi_exporter_timeout_s": 2,
             "prometheus_external_labels": {"site": "lab"},
         }
         with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
@@ -141,8 +147,9 @@ def test_an_alert_about_a_scraped_node_reaches_the_webhook(monitoring: Monitorin
     assert (again.ok, again.changes) == (True, ()), again.message
     owed = monitoring.play("monitoring.yml", monitor, configure_unfinished=True)
     assert owed.ok, owed.message
-    secret = ("/etc/prometheus/alertmanager.yml", "/etc/prometheus/alertmanager-webhook.token")
-    assert ssh(monitor, "sudo", "stat", "--format=%a %U %G", *secret).splitlines() == ["640 root prometheus"] * 2
+    secret = ("alertmanager.yml", "alertmanager-webhook.token", "clusterctl-ipmi.yml")
+    paths = [f"/etc/prometheus/{name}" for name in secret]
+    assert ssh(monitor, "sudo", "stat", "--format=%a %U %G", *paths).splitlines() == ["640 root prometheus"] * 3
 
     exporter = monitoring.play("configure.yml", node, configure_roles=["node_exporter"])
     assert exporter.ok, exporter.message
@@ -154,11 +161,14 @@ def test_an_alert_about_a_scraped_node_reaches_the_webhook(monitoring: Monitorin
     put(monitor, "/var/lib/prometheus/targets/nodes.json", targets)
 
     expected = {("prometheus", "127.0.0.1:9090"), ("alertmanager", "127.0.0.1:9093"), ("hosts", "127.0.0.1:9100")}
-    expected.add(("node_exporter", "n1"))
+    expected |= {("node_exporter", "n1"), ("bmc", "n1")}
     await_true("all are up", lambda: monitoring.answering() == expected)
     (stopped,) = monitoring.query("clusterctl_nodes_stopped")
     assert (stopped["code"], stopped["value"]) == ("gpu_ecc_uncorrectable", "1")
     assert monitoring.query("node_boot_time_seconds{node='n1'}")[0]["rack"] == "A01"
+
+    # No emulated BMC speaks IPMI: the exporter says so of the journal's BMC.
+    assert [found["value"] for found in monitoring.query("ipmi_up{node='n1',collector='ipmi'}")] == ["0"]
 
     put(node, f"{TEXTFILES}/gpus.prom", XID.format(79))  # a stand-in for dcgm-exporter, which needs GPUs
     await_true("the alert is posted", lambda: alerts(monitoring.posted(), "firing"))
