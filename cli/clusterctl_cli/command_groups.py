@@ -54,6 +54,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
         "bmc": ("machine:bmc", "Clear event logs of BMCs."),
         "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
+        "node": ("node:node_group", "Rename, move or renumber a node; swap its chassis."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
     },
     "Fabric": {
@@ -148,6 +149,12 @@ MAINTAIN: CommandTable = {
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+NODE: CommandTable = {
+    "rename": ("node:rename", "Give a node another name; its history goes on."),
+    "move": ("node:move", "Record that a node stands in another place."),
+    "renumber": ("node:renumber", "Give a node's BMC or host another address."),
+    "swap": ("node:swap", "Record that another chassis is in a node's place."),
 }
 RMA: CommandTable = {
     "open": ("rma:open_", "Open the return of a part with the vendor's case."),

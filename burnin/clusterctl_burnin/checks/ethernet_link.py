@@ -14,7 +14,7 @@ from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.formats.host.ethernet_links import EthernetPort, EthernetReading, parse_ethernet_links
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconclusive, known
-from clusterctl_burnin.limits.limit import LimitKey, Limits
+from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 SPEED_MIN = LimitKey(
@@ -68,23 +68,28 @@ def _finding(port: EthernetPort, found: _Found) -> Finding:
     )
 
 
+def _slow(port: EthernetPort, speed: int, fastest: int, limit: Limit) -> Iterator[Finding]:
+    """Yield that the port is slow. `fastest`: the speed of the fastest member of its bond."""
+    if speed < limit.value:
+        yield _finding(port, (Code.ETHERNET_SPEED, "the port is slow", limit.quantity(speed), limit.at_least))
+    elif speed < fastest:
+        cause = f"the port is slower than the other members of {port.bond}"
+        yield _finding(port, (Code.ETHERNET_SPEED, cause, f"{speed} Mb/s", f"{fastest} Mb/s"))
+
+
 def _links(ports: list[EthernetPort], limits: Limits) -> Iterator[Finding]:
     """Yield what is wrong with the links as they are now."""
-    limit = limits[SPEED_MIN]
     for port in ports:
         try:
             speed, duplex = known(port.speed, f"the speed of {port.name}"), known(port.duplex, "its duplex")
         except UnmeasuredError as error:
             yield inconclusive(_NAME, error, port.name)
             continue
-        fastest = max((other.speed or 0 for other in ports if port.bond and other.bond == port.bond), default=speed)
         if duplex != "full":
             yield _finding(port, (Code.ETHERNET_DUPLEX, "the port negotiated half duplex", duplex, "full"))
-        elif speed < limit.value:
-            yield _finding(port, (Code.ETHERNET_SPEED, "the port is slow", limit.quantity(speed), limit.at_least))
-        elif speed < fastest:
-            cause = f"the port is slower than the other members of {port.bond}"
-            yield _finding(port, (Code.ETHERNET_SPEED, cause, f"{speed} Mb/s", f"{fastest} Mb/s"))
+        else:
+            others = [other.speed or 0 for other in ports if port.bond and other.bond == port.bond]
+            yield from _slow(port, speed, max(others, default=speed), limits[SPEED_MIN])
         if port.member is False:
             cause = f"{port.bond} does not use the port"
             yield _finding(port, (Code.BOND_INCOMPLETE, cause, "down", "up"))

@@ -164,9 +164,13 @@ _OPTICAL = re.compile(r"(?P<port>ata\d+\.\d\d): ATAPI: ")
 def foreign_drives(messages: Sequence[Message]) -> frozenset[str]:
     """Return names and places of drives that are none of the node's: on USB, removable, virtual, optical."""
     texts = [message.text for message in messages]
-    hosts = {match["host"] for text in texts if (match := _USB_HOST.search(text))}
-    places = {match["place"] for text in texts if (match := _VIRTUAL.search(text))}
-    disks = [match for text in texts if (match := _DISK.search(text))]
+    hosts = {match["host"] for match in _found(_USB_HOST, texts)}
+    places = {match["place"] for match in _found(_VIRTUAL, texts)}
+    disks = _found(_DISK, texts)
     places |= {match["place"] for match in disks if match["removable"] or match["host"] in hosts}
     names = {match["disk"] for match in disks if match["place"] in places}
-    return frozenset(places | names | {match["port"] for text in texts if (match := _OPTICAL.search(text))})
+    return frozenset(places | names | {match["port"] for match in _found(_OPTICAL, texts)})
+
+
+def _found(pattern: re.Pattern[str], texts: Iterable[str]) -> list[re.Match[str]]:
+    return list(filter(None, map(pattern.search, texts)))

@@ -104,9 +104,8 @@ def _print(result: WatchResult, *, as_json: bool) -> None:
 def _lines(result: WatchResult) -> list[str]:
     """Return one pass as text: what is known, what was done, what is left alone, what waits."""
     done = [f"{one.node}: {one.failure or one.text}" for one in result.outcomes]
-    would = [f"would: {port}: {text}" for port, text in result.would.items()]
-    left = [f"stays in use: {link}: {reason}" for link, reason in result.skipped.items()]
-    waits = [f"waits: {port}: {text}" for port, text in result.waiting.items()]
+    parts = (("would", result.would), ("stays in use", result.skipped), ("waits", result.waiting))
+    links = [f"{title}: {link}: {text}" for title, found in parts for link, text in found.items()]
     alarms = ", ".join(f"{count} {meaning.replace('_', ' ')}" for meaning, count in sorted(result.alarms.items()))
     acts = "acts" if result.acts else "changes nothing"
     state = f"links: {result.verdict or 'unknown'}, {result.bad} of {result.links} bad"
@@ -115,8 +114,9 @@ def _lines(result: WatchResult) -> list[str]:
         heads.append(f"new events of the fabric manager: {alarms}")
     if result.unknown:
         heads.append(f"unknown codes: {', '.join(map(str, result.unknown))}")
-    managers = [f"subnet manager: {text}" for text in result.managers]
-    return [*heads, *managers, *(f"not read: {text}" for text in result.problems), *done, *would, *left, *waits]
+    heads += [f"subnet manager: {text}" for text in result.managers]
+    heads += [f"not read: {text}" for text in result.problems]
+    return [*heads, *done, *links]
 
 
 @click.command()

@@ -56,21 +56,25 @@ def new_alarms(
     unread = tuple(why for entry, why in read.unread.items() if entry not in before.unread)
     if not new and not unread:
         return NewAlarms(found, ())
-    newest = max(new, key=lambda alarm: (alarm.at, alarm.id)).at if new else before.newest
     cursor = FabricAlarmsRead(
-        newest=newest,
+        newest=max((alarm.at for alarm in new), default=before.newest),
         last_id=max((alarm.id for alarm in new), default=before.last_id),
         counts={meaning.value: count for meaning, count in found.counts.items()},
         unknown=tuple(sorted(found.unknown))[:_UNKNOWN],
         managers=tuple(f"{name_of(one.code)}: {one.text}" for one in found.subnet_manager[-_MANAGERS:]),
         unread=tuple(read.unread)[-_UNREAD:],
     )
-    suspects = [
+    suspects = _suspects(found, cursor.newest, known)
+    return NewAlarms(found, (*suspects, NewEvent(Stream.FABRIC, source, cursor)), unread)
+
+
+def _suspects(found: Sorted, newest: datetime, known: Mapping[PortId, FabricLinkSuspected]) -> list[NewEvent]:
+    """Return an event for each port with a new alarm that is not old by then."""
+    return [
         NewEvent(Stream.FABRIC, port_name(port), _suspected(alarm))
         for port, alarm in found.suspects.items()
         if newest - alarm.at < AGE and _is_news(alarm, known.get(port))
     ]
-    return NewAlarms(found, (*suspects, NewEvent(Stream.FABRIC, source, cursor)), unread)
 
 
 def _suspected(alarm: FabricAlarm) -> FabricLinkSuspected:

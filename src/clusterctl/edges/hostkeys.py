@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from clusterctl.edges.disk import write_once, write_over
+from clusterctl.edges.disk import disk_explained, write_once, write_over
 from clusterctl.fleet.errors import UsageError
 
 
@@ -31,6 +31,13 @@ class HostKeys:
             write_once(file, _new_key())
         private = file.read_text(encoding="utf-8")
         return private, public_key(private, str(file))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give the key of one host to its new name; without a key of the old name, nothing changes."""
+        file = self.folder / old
+        if file.exists():
+            with disk_explained("the host key cannot be renamed", file):
+                file.replace(self.folder / new)
 
     def renew(self, name: str) -> tuple[str, str]:
         """Return another key in the place of the one that the host had."""

@@ -101,6 +101,21 @@ class _Files:
     bmc: list[tuple[Path, str]] = field(default_factory=list)
     counters: dict[tuple[str, str], Path] = field(default_factory=dict)
 
+    def add(self, path: Path, name: str, host: str, entry: os.DirEntry[str]) -> None:
+        """Add a file by its name. `name`: within the folder; `host`: of which it is, empty where none is known."""
+        if match := _DUMP.search(path.name):
+            self.dumps.append((path, int(match[1])))
+        elif match := _PY_SPY.search(path.name) or _KERNEL_STACK.search(path.name):
+            self.stacks.append(_StackFile(path, host, int(match[1]), path.suffix != ".json"))
+        elif host and path.name == BMC:
+            self.bmc.append((path, host))
+        elif host and path.name in (COUNTERS, COUNTERS_BEFORE):
+            self.counters[host, path.name] = path
+        elif name not in (FACTS, MISSING):
+            source = Source.KERNEL if path.name in KERNEL else Source.JOB
+            log = LogFile(name=name, host=host, source=source)
+            self.logs.append((path, log, entry.stat(follow_symlinks=False).st_size))
+
 
 def read_folder(folder: Path) -> FolderEvidence:
     """Read the folder. Raises `UsageError` where it holds no log, or where `job.json` is wrong."""
@@ -132,20 +147,9 @@ def _files(folder: Path) -> _Files:
         if number >= MAX_FILES:
             remedy = "give the folder of one job"
             raise UsageError(f"holds more than {MAX_FILES} files", where=str(folder), remedy=remedy)
-        name, parts = str(path.relative_to(folder)), path.relative_to(folder).parts
-        host = parts[0] if len(parts) > 1 else ""
-        if match := _DUMP.search(path.name):
-            found.dumps.append((path, int(match[1])))
-        elif match := _PY_SPY.search(path.name) or _KERNEL_STACK.search(path.name):
-            found.stacks.append(_StackFile(path, host, int(match[1]), path.suffix != ".json"))
-        elif host and path.name == BMC:
-            found.bmc.append((path, host))
-        elif host and path.name in (COUNTERS, COUNTERS_BEFORE):
-            found.counters[host, path.name] = path
-        elif name not in (FACTS, MISSING):
-            source = Source.KERNEL if path.name in KERNEL else Source.JOB
-            log = LogFile(name=name, host=host, source=source)
-            found.logs.append((path, log, entry.stat(follow_symlinks=False).st_size))
+        relative = path.relative_to(folder)
+        host = relative.parts[0] if len(relative.parts) > 1 else ""
+        found.add(path, str(relative), host, entry)
     return found
 
 

@@ -30,6 +30,7 @@ class Act(enum.StrEnum):
     SETTINGS_BIOS = "settings.bios"
     SETTINGS_REBOOT = "settings.reboot"
     NIC_FIRMWARE_PLAY = "nic_firmware.play"
+    PLACE_WRITE = "place.write"
     RETIRE_ERASE = "retire.erase"
     RETIRE_POWER_OFF = "retire.power_off"
     PORT_DISABLE = "port.disable"
@@ -129,7 +130,30 @@ class PortDetails(Details):
     repair: str = ""
 
 
-AnyDetails = ImageDetails | PasswordDetails | RebootDetails | FlashDetails | BiosDetails | PowerDetails | PortDetails
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceDetails(Details):
+    """What a node was called and where it was before the site's files change, for a run that goes on after a kill.
+
+    readdressed  the change gives its host another address
+    """
+
+    name: str
+    bmc: str
+    rack: str
+    unit: int | None
+    readdressed: bool
+
+
+AnyDetails = (
+    ImageDetails
+    | PasswordDetails
+    | RebootDetails
+    | FlashDetails
+    | BiosDetails
+    | PowerDetails
+    | PortDetails
+    | PlaceDetails
+)
 DETAILS: Mapping[Act, type[Details]] = {
     Act.MEDIA_BOOT: ImageDetails,
     Act.MEDIA_EJECT: ImageDetails,
@@ -138,6 +162,7 @@ DETAILS: Mapping[Act, type[Details]] = {
     Act.SETTINGS_FIRMWARE: FlashDetails,
     Act.SETTINGS_BIOS: BiosDetails,
     Act.SETTINGS_REBOOT: PowerDetails,
+    Act.PLACE_WRITE: PlaceDetails,
     Act.PORT_DISABLE: PortDetails,
     Act.PORT_ENABLE: PortDetails,
 }

@@ -58,6 +58,7 @@ class Kind(enum.StrEnum):
     WAIVER_REVOKED = "waiver.revoked"
     NODE_MERGED = "node.merged"
     NODE_RETIRED = "node.retired"
+    NODE_RELOCATED = "node.relocated"
     PART_SEEN = "part.seen"
     PART_GONE = "part.gone"
     PART_REPLACED = "part.replaced"

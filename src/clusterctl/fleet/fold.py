@@ -16,6 +16,7 @@ from clusterctl.fleet.payloads.decisions import (
     HoldSet,
     NodeMerged,
     NodeReleased,
+    NodeRelocated,
     NodeRetired,
     ReinstallOrdered,
     RevalidationOrdered,
@@ -245,6 +246,14 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
 def _reinstall(payload: ReinstallOrdered, state: NodeState, event: Event) -> NodeState:
     moved = _moved(state, event, Move.REINSTALL, Stage.DISCOVERED)
     return replace(moved, reinstall=payload.reason, revalidation=None, admitted_at=None)
+
+
+@_applied.register
+def _relocated(payload: NodeRelocated, state: NodeState, _event: Event) -> NodeState:
+    """Lead the release of a quarantined node back at least to the step that must prove it again."""
+    if payload.since is None or state.stage is not Stage.QUARANTINED or state.stopped_at is None:
+        return state
+    return replace(state, stopped_at=min(state.stopped_at, payload.since, key=list(Step).index))
 
 
 @_applied.register

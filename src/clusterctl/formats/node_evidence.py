@@ -55,24 +55,30 @@ def parse_node_files(text: str, *, where: str) -> NodeFiles:
     answer = read_document(_Answer, text, where)
     if len(answer.files) > MAX_FILES:
         raise ParseError(f"it has more than {MAX_FILES} files", where=where)
-    files: dict[str, bytes] = {}
-    missing = [visible_line(one, 300) for one in answer.missing[:100]]
-    left = MAX_BYTES
-    for file in answer.files:
-        content = _unpacked(file.content, left) if _NAME.fullmatch(file.name) else None
-        if content is None:
-            missing.append(f"{visible_line(file.name, 160)}: its content could not be unpacked")
-            continue
-        left -= len(content)
-        files[file.name] = content
+    files, lost = _files(answer)
     offset = _OFFSET.fullmatch(answer.utc_offset)
     return NodeFiles(
         files=files,
         utc_offset=f"{offset[1]}:{offset[2]}" if offset else "",
         addresses=tuple(visible_line(one, 64) for one in answer.addresses[:64]),
         ranks=tuple(int(rank) for rank in answer.ranks if rank.isascii() and rank.isdigit() and len(rank) < 8),
-        missing=tuple(missing),
+        missing=(*(visible_line(one, 300) for one in answer.missing[:100]), *lost),
     )
+
+
+def _files(answer: _Answer) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files by name, and a message for each that could not be unpacked."""
+    files: dict[str, bytes] = {}
+    lost = []
+    left = MAX_BYTES
+    for file in answer.files:
+        content = _unpacked(file.content, left) if _NAME.fullmatch(file.name) else None
+        if content is None:
+            lost.append(f"{visible_line(file.name, 160)}: its content could not be unpacked")
+            continue
+        left -= len(content)
+        files[file.name] = content
+    return files, lost
 
 
 def _unpacked(content: str, most: int) -> bytes | None:

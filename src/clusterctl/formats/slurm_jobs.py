@@ -81,24 +81,26 @@ def parse_sacct(text: str) -> tuple[ScheduledJob, ...]:
             raise ParseError(f"not a line of {len(SACCT_FIELDS)} fields: {line[:100]!r}", where=f"line {number}")
         bare = (cell.strip() for cell in cells)
         values = {name: "" if cell in _NOTHING else cell for name, cell in zip(SACCT_FIELDS, bare, strict=True)}
-        code, _, ended_by = values["ExitCode"].partition(":")
-        found.append(
-            ScheduledJob(
-                job=values["JobIDRaw"],
-                state=(values["State"].split() or [""])[0],
-                node_list=values["NodeList"],
-                uid=_number(values, "UID"),
-                gid=_number(values, "GID"),
-                exit_code=int(code) if code.isdigit() else None,
-                signal=int(ended_by) or None if ended_by.isdigit() else None,
-                submitted=_time(values["Submit"]),
-                started=_time(values["Start"]),
-                ended=_time(values["End"]),
-                work_dir=values["WorkDir"],
-                user=values["User"],
-            )
-        )
+        found.append(_sacct_job(values))
     return tuple(sorted(found, key=lambda one: one.submitted or datetime.min.replace(tzinfo=UTC)))
+
+
+def _sacct_job(values: Mapping[str, str]) -> ScheduledJob:
+    code, _, ended_by = values["ExitCode"].partition(":")
+    return ScheduledJob(
+        job=values["JobIDRaw"],
+        state=(values["State"].split() or [""])[0],
+        node_list=values["NodeList"],
+        uid=_number(values, "UID"),
+        gid=_number(values, "GID"),
+        exit_code=int(code) if code.isdigit() else None,
+        signal=int(ended_by) or None if ended_by.isdigit() else None,
+        submitted=_time(values["Submit"]),
+        started=_time(values["Start"]),
+        ended=_time(values["End"]),
+        work_dir=values["WorkDir"],
+        user=values["User"],
+    )
 
 
 def _number(found: Mapping[str, str], name: str) -> int | None:

@@ -60,13 +60,20 @@ def _went_on(evidence: JobEvidence, candidate: Candidate) -> bool:
 def _before_the_order(found: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates without what came after an order of the scheduler: processes that end log errors."""
     candidates = list(found)
-    ordered = min((one.at for one in candidates if one.failure is Failure.ENDED and one.at), default=None)
-    if ordered is None:
+    orders = [one.at for one in candidates if one.failure is Failure.ENDED and one.at]
+    if not orders:
         return candidates
-    latest = ordered + _AFTER_ORDER
-    before = [one for one in candidates if one.failure is Failure.ENDED or (one.at is not None and one.at <= latest)]
-    causes = [one for one in before if one.failure is not Failure.ENDED and one.certainty is not Certainty.UNKNOWN]
-    return causes or before
+    latest = min(orders) + _AFTER_ORDER
+    before = [one for one in candidates if _is_in_time(one, latest)]
+    return [one for one in before if _is_known_cause(one)] or before
+
+
+def _is_in_time(candidate: Candidate, latest: datetime) -> bool:
+    return candidate.failure is Failure.ENDED or (candidate.at is not None and candidate.at <= latest)
+
+
+def _is_known_cause(candidate: Candidate) -> bool:
+    return candidate.failure is not Failure.ENDED and candidate.certainty is not Certainty.UNKNOWN
 
 
 def _repeated(evidence: JobEvidence, candidate: Candidate) -> Candidate:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.blame import Layer, Role
 from clusterctl.formats.host.kernel_log import Message, Xid, xids
-from clusterctl.jobs.evidence import JobEvidence, Observation, Source
+from clusterctl.jobs.evidence import EarlierFailure, JobEvidence, Observation, Source
 from clusterctl.jobs.kernel_lines import XID, message_of, xid_meanings
 
 AROUND = timedelta(minutes=5)
@@ -45,6 +45,10 @@ class Case:
 
     def of_layers(self, *layers: Layer) -> tuple[Observation, ...]:
         return tuple(one for one in self.causes if one.meaning.blame.layer in layers)
+
+    def earlier(self, rule: str) -> tuple[EarlierFailure, ...]:
+        """Return the earlier failures that this rule of lines had the blame for."""
+        return tuple(one for one in self.evidence.earlier if one.rule == rule)
 
     def host_of(self, peer: str) -> str:
         """Return the host with an address that NCCL prints; the address itself where it is no known host."""

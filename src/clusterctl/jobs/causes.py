@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import chain
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
 from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case, shared
-from clusterctl.jobs.evidence import Observation, Source
+from clusterctl.jobs.evidence import BmcEvent, Observation, Source
 
 Rule = Callable[[Case], Iterator[Candidate]]
 _FULL = frozenset({"disk_full"})
@@ -25,9 +26,9 @@ _BMC = timedelta(minutes=10)
 def broken_parts(case: Case) -> Iterator[Candidate]:
     """Blame the part of a host that reports its own error; links of many hosts at once: what they share."""
     found = [one for one in case.of_layers(Layer.HARDWARE, Layer.FABRIC, Layer.SYSTEM_SOFTWARE) if _of_a_part(one)]
-    together = [near for near in shared(found, lambda one: one.rule) if _fabric(near) and _hosts(near) >= _SWITCH_HOSTS]
+    together = [near for near in shared(found, lambda one: one.rule) if _of_a_switch(near)]
     for near in together:
-        hosts = sorted({one.host for one in near})
+        hosts = _hosts(near)
         yield replace(
             _from("shared_fabric", near[0]),
             certainty=Certainty.LIKELY,
@@ -35,7 +36,7 @@ def broken_parts(case: Case) -> Iterator[Candidate]:
             action=JobAction.WAIT,
             because=(f"within a minute on {_listed(hosts)}",),
         )
-    shown = {id(one) for near in together for one in near}
+    shown = set(map(id, chain.from_iterable(together)))
     for one in found:
         if id(one) not in shown:
             yield replace(_from("broken_part", one), suspects=(_suspect(case, one),), because=_links(case, one))
@@ -44,25 +45,36 @@ def broken_parts(case: Case) -> Iterator[Candidate]:
 def lost_nodes(case: Case) -> Iterator[Candidate]:
     """Blame the hardware of a node that the scheduler lost; the BMC proves it by an event at that time."""
     lines = {one.meaning.parts.get("node", ""): one for one in case.of_rules("slurm_node_failure")}
-    names = dict.fromkeys((*case.evidence.scheduler.failed_nodes, *lines))
-    for node in (name for name in names if name or not case.evidence.scheduler.failed_nodes):
-        line = lines.get(node)
-        at = line.at if line and line.at else case.evidence.scheduler.ended
-        events = [one for one in case.evidence.bmc if one.host == node and (at is None or abs(one.at - at) <= _BMC)]
-        yield Candidate(
-            rule="lost_node",
-            error=line.rule if line else "",
-            failure=Failure.CRASH,
-            layer=Layer.HARDWARE,
-            certainty=Certainty.PROVEN if events else Certainty.LIKELY,
-            cause=f"the scheduler lost the node {node or 'of which it gives no name'}",
-            action=JobAction.RESTART_WITHOUT,
-            remedy="read the BMC's event log and the power state of the node; restart without it",
-            suspects=(Suspect(host=node),) if node else (),
-            at=min((event.at for event in events), default=at),
-            because=tuple(f"BMC of {event.host}: {event.text}" for event in events),
-            first=line,
-        )
+    named = case.evidence.scheduler.failed_nodes
+    nodes = dict.fromkeys((*named, *lines))
+    if named:
+        nodes.pop("", None)  # a line without a name is of a node that the scheduler names
+    for node in nodes:
+        yield _lost_node(case, node, lines.get(node))
+
+
+def _lost_node(case: Case, node: str, line: Observation | None) -> Candidate:
+    at = line.at if line and line.at else case.evidence.scheduler.ended
+    events = _bmc_events(case, node, at)
+    return Candidate(
+        rule="lost_node",
+        error=line.rule if line else "",
+        failure=Failure.CRASH,
+        layer=Layer.HARDWARE,
+        certainty=Certainty.PROVEN if events else Certainty.LIKELY,
+        cause=f"the scheduler lost the node {node or 'of which it gives no name'}",
+        action=JobAction.RESTART_WITHOUT,
+        remedy="read the BMC's event log and the power state of the node; restart without it",
+        suspects=(Suspect(host=node),) if node else (),
+        at=min((event.at for event in events), default=at),
+        because=tuple(f"BMC of {event.host}: {event.text}" for event in events),
+        first=line,
+    )
+
+
+def _bmc_events(case: Case, host: str, at: datetime | None) -> list[BmcEvent]:
+    """Return the events of a host's BMC around a time; all of them where that is unknown."""
+    return [one for one in case.evidence.bmc if one.host == host and (at is None or abs(one.at - at) <= _BMC)]
 
 
 def storage(case: Case) -> Iterator[Candidate]:
@@ -70,7 +82,7 @@ def storage(case: Case) -> Iterator[Candidate]:
     found = [one for one in case.of_layers(Layer.STORAGE) if one.rule not in _FULL]
     several = tuple(shared(found, lambda one: one.meaning.blame.layer))
     for near in several:
-        hosts = sorted({one.host for one in near})
+        hosts = _hosts(near)
         yield replace(
             _from("shared_storage", near[0]),
             certainty=Certainty.PROVEN,
@@ -110,31 +122,30 @@ def memory(case: Case) -> Iterator[Candidate]:
 def no_number(case: Case) -> Iterator[Candidate]:
     """Blame program or data for NaN at one step on several hosts; where it recurs on one host, silent corruption."""
     found = case.of_rules("nan")
-    if not found:
-        return
-    first, iteration = found[0], _iteration(case, found)
-    hosts = sorted({one.host for one in found} - {""})
-    elsewhere = [
-        past
-        for past in case.evidence.earlier
-        if past.rule == "nan"
-        and past.iteration is not None
-        and past.iteration == iteration
-        and {*hosts} - {*past.hosts}
-    ]
-    here = [past for past in case.evidence.earlier if past.rule == "nan" and {*hosts} & {*past.hosts}]
-    if elsewhere:
-        because: tuple[str, ...] = (f"job {elsewhere[0].job} had it at the same step on {_listed(elsewhere[0].hosts)}",)
-        judged = _nan(first, Layer.APPLICATION, Certainty.PROVEN, because)
-    elif len(hosts) > 1:
-        judged = _nan(first, Layer.APPLICATION, Certainty.LIKELY, (f"on {len(hosts)} hosts: {_listed(hosts)}",))
-    elif hosts and (first.rank is not None or "rank" in first.meaning.parts):
-        because = (f"on {hosts[0]} alone", *(f"job {past.job} had it on this host, too" for past in here[:1]))
-        judged = _nan(first, Layer.HARDWARE, Certainty.LIKELY if here else Certainty.UNKNOWN, because)
-        judged = replace(judged, suspects=(_suspect(case, first),))
-    else:
-        judged = _nan(first, Layer.APPLICATION, Certainty.UNKNOWN, ("no rank reports it as its own",))
-    yield replace(judged, iteration=iteration)
+    if found:
+        iteration = _iteration(case, found)
+        yield replace(_judged_nan(case, found, iteration), iteration=iteration)
+
+
+def _judged_nan(case: Case, found: tuple[Observation, ...], iteration: int | None) -> Candidate:
+    first, hosts = found[0], _hosts(found)
+    same_step = [past for past in case.earlier("nan") if past.iteration is not None and past.iteration == iteration]
+    elsewhere = next((past for past in same_step if {*hosts} - {*past.hosts}), None)
+    if elsewhere is not None:
+        because = f"job {elsewhere.job} had it at the same step on {_listed(elsewhere.hosts)}"
+        return _nan(first, Layer.APPLICATION, Certainty.PROVEN, (because,))
+    if len(hosts) > 1:
+        return _nan(first, Layer.APPLICATION, Certainty.LIKELY, (f"on {len(hosts)} hosts: {_listed(hosts)}",))
+    if hosts and _rank(first) is not None:
+        return _nan_of_host(case, first, hosts[0])
+    return _nan(first, Layer.APPLICATION, Certainty.UNKNOWN, ("no rank reports it as its own",))
+
+
+def _nan_of_host(case: Case, first: Observation, host: str) -> Candidate:
+    again = [f"job {past.job} had it on this host, too" for past in case.earlier("nan") if host in past.hosts]
+    certainty = Certainty.LIKELY if again else Certainty.UNKNOWN
+    judged = _nan(first, Layer.HARDWARE, certainty, (f"on {host} alone", *again[:1]))
+    return replace(judged, suspects=(_suspect(case, first),))
 
 
 def gpu_or_program(case: Case) -> Iterator[Candidate]:
@@ -142,7 +153,7 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
     found = case.of_rules(*_ON_ONE_GPU)
     several = tuple(shared(found, lambda one: one.rule))
     for near in several:
-        because = (f"within a minute on {_listed(sorted({one.host for one in near}))}",)
+        because = (f"within a minute on {_listed(_hosts(near))}",)
         yield replace(
             _from("same_error_on_hosts", near[0]),
             layer=Layer.APPLICATION,
@@ -153,7 +164,7 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
     if several:
         return
     for one in found[:1]:
-        past = [earlier for earlier in case.evidence.earlier if earlier.rule == one.rule and one.host in earlier.hosts]
+        past = [earlier for earlier in case.earlier(one.rule) if one.host in earlier.hosts]
         if past and one.host:
             yield replace(
                 _from("same_error_on_one_host", one),
@@ -169,43 +180,45 @@ def gpu_or_program(case: Case) -> Iterator[Candidate]:
 
 def network_pairs(case: Case) -> Iterator[Candidate]:
     """Blame the host that most of the failed pairs of hosts share; else the pair."""
-    found = case.of_rules(*_PAIRS)
-    pairs = [(one, one.host, case.host_of(one.meaning.parts.get("peer", ""))) for one in found]
-    open_ = [pair for pair in pairs if not {pair[1], pair[2]} & case.own_errors]
-    if not open_:
+    failed = [(one, hosts) for one, hosts in _failed_pairs(case) if not hosts & case.own_errors]
+    if not failed:
         return
-    ends = {frozenset({a, b} - {""}) for _, a, b in open_}
-    counts = Counter(host for pair in ends for host in pair)
-    most, times = counts.most_common(1)[0] if counts else ("", 0)
-    first = open_[0][0]
-    if times > 1 and list(counts.values()).count(times) == 1:
-        because = (f"{times} of {len(ends)} pairs have {most} in common", *_counters(case, {most}))
+    first, hosts = failed[0]
+    pairs = {hosts for _, hosts in failed}
+    most, times = _in_common(pairs)
+    if times > 1:
+        because = (f"{times} of {len(pairs)} pairs have {most} in common", *_counters(case, {most}))
         yield replace(_from("host_of_failed_pairs", first), suspects=(Suspect(host=most),), because=because)
         return
-    hosts = sorted({host for host in (open_[0][1], open_[0][2]) if host})
     peer = first.meaning.parts.get("peer", "")
-    because = (f"between {first.host or 'a host'} and {peer or 'its peer'}", *_counters(case, set(hosts)))
-    yield replace(_from("failed_pair", first), suspects=tuple(Suspect(host=host) for host in hosts), because=because)
+    because = (f"between {first.host or 'a host'} and {peer or 'its peer'}", *_counters(case, hosts))
+    suspects = tuple(Suspect(host=host) for host in sorted(hosts))
+    yield replace(_from("failed_pair", first), suspects=suspects, because=because)
+
+
+def _failed_pairs(case: Case) -> Iterator[tuple[Observation, frozenset[str]]]:
+    """Yield the lines that report a failed connection, each with the known hosts at its ends."""
+    for one in case.of_rules(*_PAIRS):
+        yield one, frozenset({one.host, case.host_of(one.meaning.parts.get("peer", ""))} - {""})
+
+
+def _in_common(pairs: Iterable[frozenset[str]]) -> tuple[str, int]:
+    """Return the host that is in more pairs than any other one, and in how many; ("", 0) where there is none."""
+    counts = Counter(chain.from_iterable(pairs)).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return "", 0
+    return counts[0]
 
 
 def programs(case: Case) -> Iterator[Candidate]:
     """Blame the program for an exception: proven on several ranks, likely on one; then data loader and framework."""
     exceptions = case.of_rules("python_exception")
-    for one in exceptions[:1]:
-        kind = one.meaning.parts.get("exception", "")
-        same = {other.rank for other in exceptions if other.meaning.parts.get("exception", "") == kind} - {None}
-        sure = len(same) > 1
-        yield replace(
-            _from("exception", one),
-            certainty=Certainty.PROVEN if sure else Certainty.LIKELY,
-            cause=f"the program raised {kind}",
-            action=JobAction.STOP,
-            because=(f"on {len(same)} ranks",) if sure else (),
-        )
+    if exceptions:
+        yield _exception(exceptions)
     for one in case.of_layers(Layer.DATA)[:1]:
         yield replace(_from("data_loader", one), action=JobAction.STOP, suspects=(_suspect(case, one),))
     for one in case.of_layers(Layer.FRAMEWORK)[:1]:
-        again = any(past.rule == one.rule for past in case.evidence.earlier)
+        again = bool(case.earlier(one.rule))
         yield replace(
             _from("framework", one),
             action=JobAction.STOP if again else JobAction.RESTART,
@@ -213,6 +226,19 @@ def programs(case: Case) -> Iterator[Candidate]:
         )
     for one in case.of_rules("ib_remote_access", "nccl_usage")[:1]:
         yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
+
+
+def _exception(exceptions: tuple[Observation, ...]) -> Candidate:
+    kind = exceptions[0].meaning.parts.get("exception", "")
+    ranks = {one.rank for one in exceptions if one.meaning.parts.get("exception", "") == kind} - {None}
+    several = len(ranks) > 1
+    return replace(
+        _from("exception", exceptions[0]),
+        certainty=Certainty.PROVEN if several else Certainty.LIKELY,
+        cause=f"the program raised {kind}",
+        action=JobAction.STOP,
+        because=(f"on {len(ranks)} ranks",) if several else (),
+    )
 
 
 def orders(case: Case) -> Iterator[Candidate]:
@@ -283,10 +309,16 @@ def _nan(first: Observation, layer: Layer, certainty: Certainty, because: tuple[
 
 def _suspect(case: Case, one: Observation) -> Suspect:
     parts = one.meaning.parts
-    rank = one.rank if one.rank is not None else int(parts["rank"]) if "rank" in parts else None
+    rank = _rank(one)
     host = one.host or (case.evidence.ranks.get(rank, "") if rank is not None else "") or parts.get("node", "")
     named = next((f"{name} {parts[name]}" for name in _PARTS if name in parts), "")
     return Suspect(host=host, part=named, rank=rank)
+
+
+def _rank(one: Observation) -> int | None:
+    if one.rank is not None:
+        return one.rank
+    return int(one.meaning.parts["rank"]) if "rank" in one.meaning.parts else None
 
 
 _PARTS = ("gpu", "nvswitch", "hca", "nic", "nvme", "drive", "memory", "pci", "device")
@@ -300,19 +332,19 @@ def _iteration(case: Case, found: Iterable[Observation]) -> int | None:
     return case.evidence.progress.iteration + 1 if case.evidence.progress else None
 
 
-def _fabric(near: tuple[Observation, ...]) -> bool:
-    return near[0].meaning.blame.layer is Layer.FABRIC
+def _of_a_switch(near: tuple[Observation, ...]) -> bool:
+    return near[0].meaning.blame.layer is Layer.FABRIC and len(_hosts(near)) >= _SWITCH_HOSTS
 
 
-def _hosts(near: tuple[Observation, ...]) -> int:
-    return len({one.host for one in near} - {""})
+def _hosts(found: Iterable[Observation]) -> list[str]:
+    return sorted({one.host for one in found} - {""})
 
 
 def _links(case: Case, one: Observation) -> tuple[str, ...]:
     return _counters(case, {one.host}) if one.meaning.blame.layer is Layer.FABRIC else ()
 
 
-def _counters(case: Case, hosts: set[str]) -> tuple[str, ...]:
+def _counters(case: Case, hosts: Collection[str]) -> tuple[str, ...]:
     risen = [one for one in case.evidence.links if one.host in hosts and one.increase > 0]
     return tuple(f"{one.counter} of {one.host} {one.device} rose by {one.increase}" for one in risen[:4])
 

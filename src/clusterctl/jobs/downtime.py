@@ -7,6 +7,7 @@ from the first L to the last S is start-up, steps, detection and shutdown of eac
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,8 +64,18 @@ class RunTime:
     saves: int = 0
 
     @property
+    def jobs(self) -> int:
+        """Return the number of attempts, those of unknown times included."""
+        return len(self.attempts) + len(self.unknown)
+
+    @property
     def elapsed(self) -> float:
         return sum(one.total for one in self.attempts)
+
+    @property
+    def saving(self) -> float:
+        """Return the seconds of all blocking saves."""
+        return sum(one.saving for one in self.attempts)
 
     @property
     def restart(self) -> float:
@@ -89,21 +100,20 @@ class RunTime:
 
 def run_time(run: SupervisedRun) -> RunTime:
     """Return the times of a run's ended attempts."""
-    ended = [one.ended for one in run.attempts if one.ended is not None]
-    known = [one for one in ended if one.launched is not None and one.stopped is not None]
-    times = []
-    for number, one in enumerate(known):
-        after = known[number + 1].launched if number + 1 < len(known) else None
-        times.append(_attempt(one, after))
-    first = known[0] if known else None
+    known = [one for one in run.ended if _is_timed(one)]
+    next_launches = [*(one.launched for one in known[1:]), None][: len(known)]
     return RunTime(
         run=run.id,
         nodes=run.ordered.nodes,
-        gpus=(first.gpus or first.nodes) if first else run.ordered.nodes,
-        attempts=tuple(times),
-        unknown=tuple(one.job for one in ended if one not in known),
+        gpus=next((one.gpus or one.nodes for one in known), run.ordered.nodes),
+        attempts=tuple(map(_attempt, known, next_launches)),
+        unknown=tuple(one.job for one in run.ended if one not in known),
         saves=sum(one.saves for one in known),
     )
+
+
+def _is_timed(ended: JobAttemptEnded) -> bool:
+    return ended.launched is not None and ended.stopped is not None
 
 
 def _attempt(ended: JobAttemptEnded, after: datetime | None) -> AttemptTime:
@@ -237,17 +247,21 @@ class Downtime:
 
 def downtime(runs: Sequence[SupervisedRun]) -> Downtime:
     """Return the downtime of runs with at least one attempt of which the times are known."""
-    found = tuple(time for time in map(run_time, runs) if time.attempts or time.unknown)
+    found = tuple(time for time in map(run_time, runs) if time.jobs)
     timed = [one for one in found if one.elapsed > 0]
-    weights = [one.gpus * one.elapsed for one in timed]
     shares = [one.hardware / one.elapsed for one in timed]
     saves = sum(one.saves for one in found)
-    saving = sum(attempt.saving for one in found for attempt in one.attempts)
-    weighted = math.fsum(weight * share for weight, share in zip(weights, shares, strict=True))
     return Downtime(
         runs=found,
         rate=failure_rate(found),
-        hardware_mean=math.fsum(shares) / len(shares) if shares else None,
-        hardware_weighted=weighted / math.fsum(weights) if weights else None,
-        saving_s=saving / saves if saves else None,
+        hardware_mean=_mean(shares, [1.0] * len(shares)),
+        hardware_weighted=_mean(shares, [one.gpus * one.elapsed for one in timed]),
+        saving_s=sum(one.saving for one in found) / saves if saves else None,
     )
+
+
+def _mean(values: Sequence[float], weights: Sequence[float]) -> float | None:
+    """Return the weighted mean; None where there are no values."""
+    if not values:
+        return None
+    return math.fsum(map(operator.mul, weights, values)) / math.fsum(weights)

@@ -8,8 +8,10 @@ Without either: the small group of stacks.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.formats.flight_recorder import GroupState
@@ -31,55 +33,78 @@ _WAITING: tuple[tuple[Layer, tuple[str, ...]], ...] = (
 
 def late_by_records(case: Case) -> Iterator[Candidate]:
     """Blame the members of a group that did not take part in its last operation, by the flight recorder."""
+    stuck = [group for group in _groups(case) if group.members > 1 and group.late and _few(group.late, group.members)]
+    if not stuck:
+        return
+    group = min(stuck, key=lambda one: one.began)
+    operation = next((state.operation for state in group.states.values() if state.operation), "an operation")
+    taken = f"{len(group.late)} of {group.members} ranks did not take part"
+    yield _candidate(case, "late_rank", group.late, f"{operation} {group.last} of group {group.name}: {taken}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """A process group: the state of each rank that recorded one."""
+
+    name: str
+    states: Mapping[int, GroupState]
+
+    @property
+    def members(self) -> int:
+        return max(len(self.states), *(state.members for state in self.states.values()))
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last operation that any member enqueued."""
+        return max(state.sequence for state in self.states.values())
+
+    @functools.cached_property
+    def late(self) -> tuple[int, ...]:
+        """Return the ranks that did not enqueue the last operation."""
+        last = self.last
+        return tuple(sorted(rank for rank, state in self.states.items() if state.sequence < last))
+
+    @property
+    def began(self) -> float:
+        """Return when the operation that has waited longest was enqueued."""
+        times = (state.created for state in self.states.values() if state.created is not None)
+        return min(times, default=float("inf"))
+
+
+def _groups(case: Case) -> list[_Group]:
     groups: dict[str, dict[int, GroupState]] = defaultdict(dict)
     for record in case.evidence.records:
         for state in record.groups:
             groups[state.group][record.rank] = state
-    found = [(name, _late(states)) for name, states in groups.items() if _members(states) > 1]
-    stuck = [(name, late) for name, late in found if late and _few(late, _members(groups[name]))]
-    if not stuck:
-        return
-    name, late = min(stuck, key=lambda pair: _began(groups[pair[0]]))
-    most = max(state.sequence for state in groups[name].values())
-    operation = next((state.operation for state in groups[name].values() if state.operation), "an operation")
-    because = f"{operation} {most} of group {name}: {len(late)} of {_members(groups[name])} ranks did not take part"
-    yield _candidate(case, "late_rank", late, because)
-
-
-def _late(states: Mapping[int, GroupState]) -> tuple[int, ...]:
-    most = max(state.sequence for state in states.values())
-    return tuple(sorted(rank for rank, state in states.items() if state.sequence < most))
-
-
-def _members(states: Mapping[int, GroupState]) -> int:
-    return max(len(states), *(state.members for state in states.values()))
+    return [_Group(name=name, states=states) for name, states in groups.items()]
 
 
 def _few(late: Iterable[int], members: int) -> bool:
     return len(tuple(late)) <= members * _SMALL
 
 
-def _began(states: Mapping[int, GroupState]) -> float:
-    return min((state.created for state in states.values() if state.created is not None), default=float("inf"))
-
-
 def late_by_reports(case: Case) -> Iterator[Candidate]:
     """Blame the rank that reports nothing while others report a time-out, else the one that came least far."""
-    reports = [one for one in case.consequences if one.rule in TIMED_OUT and _rank(one.rank, one.meaning.parts) >= 0]
-    reporting = {_rank(one.rank, one.meaning.parts) for one in reports}
-    silent = sorted(set(case.evidence.ranks) - reporting)
-    if reporting and silent and _few(silent, len(reporting) + len(silent)):
-        yield _candidate(case, "silent_rank", silent, f"{len(reporting)} ranks report a time-out, {len(silent)} do not")
+    enqueued = _enqueued_by_rank(case)
+    silent = sorted(set(case.evidence.ranks) - enqueued.keys())
+    if enqueued and silent and _few(silent, len(enqueued) + len(silent)):
+        yield _candidate(case, "silent_rank", silent, f"{len(enqueued)} ranks report a time-out, {len(silent)} do not")
         return
-    enqueued = {
-        _rank(one.rank, one.meaning.parts): int(one.meaning.parts["enqueued"])
-        for one in reports
-        if int(one.meaning.parts.get("enqueued", "-1")) >= 0
-    }
-    least, most = min(enqueued.values(), default=0), max(enqueued.values(), default=0)
-    late = sorted(rank for rank, value in enqueued.items() if value < most and value == least)
-    if late and _few(late, len(enqueued)):
+    known = {rank: work for rank, work in enqueued.items() if work >= 0}
+    least, most = min(known.values(), default=0), max(known.values(), default=0)
+    late = sorted(rank for rank, work in known.items() if work == least)
+    if least < most and _few(late, len(known)):
         yield _candidate(case, "late_rank", late, f"last enqueued work {least}, that of others {most}")
+
+
+def _enqueued_by_rank(case: Case) -> dict[int, int]:
+    """Return the last enqueued work of each rank that reports a time-out; -1 where it does not report that."""
+    found: dict[int, int] = {}
+    for one in (one for one in case.consequences if one.rule in TIMED_OUT):
+        rank, work = _rank(one.rank, one.meaning.parts), int(one.meaning.parts.get("enqueued", "-1"))
+        if rank >= 0:
+            found[rank] = work if work >= 0 else found.get(rank, -1)
+    return found
 
 
 def _rank(of_line: int | None, parts: Mapping[str, str]) -> int:
@@ -131,7 +156,7 @@ def _candidate(case: Case, rule: str, late: Iterable[int], because: str) -> Cand
     hosts = {one.rank: one.host for one in stacks} | dict(case.evidence.ranks)
     first = next((one for one in case.consequences if one.rule in TIMED_OUT), None)
     layer, frame = _waits_for(stacks)
-    named = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    named = _listed(ranks)
     return Candidate(
         rule=rule,
         error=first.rule if first else "",
@@ -146,6 +171,11 @@ def _candidate(case: Case, rule: str, late: Iterable[int], because: str) -> Cand
         because=(because,),
         first=first,
     )
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    return ", ".join(map(str, ranks[:8])) + more
 
 
 def _waits_for(stacks: Iterable[Stack]) -> tuple[Layer, str]:

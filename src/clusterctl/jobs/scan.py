@@ -92,9 +92,9 @@ class _Scanner:
         fixed = frozenset((name, value) for name, value in meaning.parts.items() if name not in _CHANGING)
         key = (meaning.rule, parsed.rank, fixed)
         self._looked[kind] = (self._looked.get(kind, (0, None))[0] + 1, key)
-        if key in self._found or len(self._found) < MAX_KINDS:
-            self._times_of[key] += 1
-        if key not in self._found and len(self._found) < MAX_KINDS:
+        if key not in self._found:
+            if len(self._found) >= MAX_KINDS:
+                return
             self._found[key] = Observation(
                 source=self._log.source,
                 text=visible_line(text.strip(), _SHOWN),
@@ -104,6 +104,7 @@ class _Scanner:
                 at=self._time(text, before),
                 place=f"{self._log.name} at byte {at}",
             )
+        self._times_of[key] += 1
 
     def _enough(self, key: object) -> int:
         """Return how many lines of a kind are looked at: they may name several parts or ranks; of context, one."""

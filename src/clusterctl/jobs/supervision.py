@@ -70,8 +70,16 @@ class SupervisedRun:
     @property
     def suspects(self) -> tuple[str, ...]:
         """Return the hosts that attempts of it blame, the last first: no later attempt gets them."""
-        ended = [one.ended for one in reversed(self.attempts) if one.ended is not None]
-        return tuple(dict.fromkeys(host for one in ended for host in one.hosts if blamed(one)))
+        return tuple(dict.fromkeys(host for one in reversed(self.ended) for host in one.hosts if blamed(one)))
+
+    @property
+    def ended(self) -> list[JobAttemptEnded]:
+        """Return how the attempts ended, without one that goes on."""
+        return [one.ended for one in self.attempts if one.ended is not None]
+
+    def is_named(self, name: str) -> bool:
+        """Return whether this is the run's id, or that of one of its jobs."""
+        return name == self.id or name in self.jobs
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -161,18 +169,25 @@ def after(run: SupervisedRun) -> Next:
 
 def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:
     """Return why no further attempt is made; empty where one is."""
-    before = [one.ended for one in run.attempts[:-1] if one.ended is not None]
-    again = [one for one in before if (one.failure, one.last, one.layer) == (ended.failure, ended.last, ended.layer)]
     if ended.action in (JobAction.STOP.value, JobAction.WAIT.value, JobAction.NOTHING.value):
         return f"{ended.action}: {ended.cause}"
-    if again and ended.last is not None and ended.layer not in _OF_HOSTS:
-        return f"attempts {again[-1].attempt} and {ended.attempt} failed at the same step, {ended.last}"
+    alike = _failed_alike(run, ended)
+    if alike is not None:
+        return f"attempts {alike.attempt} and {ended.attempt} failed at the same step, {ended.last}"
     if run.ordered.policy.retries < ended.attempt:
         return f"{ended.attempt} attempts failed, the last one by: {ended.cause or ended.state}"
-    without = [one for one in [*before, ended][-3:] if one.first is None]
-    if len(without) == 3:
+    recent = run.ended[-3:]
+    if len(recent) == 3 and all(one.first is None for one in recent):
         return "three attempts in a row made no step"
     return ""
+
+
+def _failed_alike(run: SupervisedRun, ended: JobAttemptEnded) -> JobAttemptEnded | None:
+    """Return the last earlier attempt that failed in the same way at the same step; None where hosts are to blame."""
+    if ended.last is None or ended.layer in _OF_HOSTS:
+        return None
+    same = (ended.failure, ended.last, ended.layer)
+    return next((one for one in reversed(run.ended[:-1]) if (one.failure, one.last, one.layer) == same), None)
 
 
 def _to_drain(run: SupervisedRun, ended: JobAttemptEnded) -> tuple[str, ...]:

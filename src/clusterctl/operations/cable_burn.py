@@ -19,7 +19,7 @@ from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.fabric.history import known_modules
-from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.node import Guid, NodeId, Stage
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState
@@ -218,10 +218,8 @@ def _chosen(context: SiteContext, adapters: Adapters, request: CableBurnRequest)
     """Return the nodes that may take part: free of jobs, holds and doubts about their stage."""
     scheduler, now = adapters.scheduler, CLOCK.now()
     known = scheduler.look(Deadline.after(LOOK_S)).value if scheduler is not None else {}
-    listed = [node for node in context.listed() if node.stage is not Stage.RETIRED]
-    wanted = matching((node.name for node in listed), request.nodes, "NODE")
     states, skipped = [], {}
-    for state in context.states(node.name for node in listed if node.name in wanted):
+    for state in context.states(_wanted(context, request)):
         reason = _hindrance(state, known, named=bool(request.nodes), scheduled=scheduler is not None)
         if state.held(now):
             reason = "an operator holds it"
@@ -233,13 +231,25 @@ def _chosen(context: SiteContext, adapters: Adapters, request: CableBurnRequest)
     return _Hosts(tuple(states), skipped, gold)
 
 
+def _wanted(context: SiteContext, request: CableBurnRequest) -> list[str]:
+    """Return the names of the nodes that the request selects, in the order of the site."""
+    names = [node.name for node in context.listed() if node.stage is not Stage.RETIRED]
+    wanted = matching(names, request.nodes, "NODE")
+    return [name for name in names if name in wanted]
+
+
 def _hindrance(state: NodeState, known: Mapping[str, Occupancy], *, named: bool, scheduled: bool) -> str:
     """Return why the node cannot take part; empty where it can."""
     if not named and (state.stage not in _FREE or state.stopped_at is not None):
         return f"it is {state.stage.value}: name it, if it is to take part all the same"
-    use, is_gold = known.get(state.name), state.stage is Stage.GOLD
+    is_gold = state.stage is Stage.GOLD
     if is_gold and not scheduled:
         return "jobs may run on it: the site names no scheduler that knows"
+    return _at_work(known.get(state.name), is_gold=is_gold)
+
+
+def _at_work(use: Occupancy | None, *, is_gold: bool) -> str:
+    """Return what the scheduler reports of a node that it uses; empty where the node is free."""
     if use is None or use.ours:
         return ""
     hinders = use.use is not Use.IDLE if is_gold else use.use is Use.BUSY
@@ -269,12 +279,17 @@ def _look(
 def _drop_claimed_twice(hosts: dict[str, BurnHost], states: Sequence[NodeState], skipped: dict[str, str]) -> None:
     """Leave out hosts that report an adapter of another host as theirs; the one whose BMC has it as well stays."""
     claims = Counter(guid for one in hosts.values() for guid in one.rails)
-    by_bmc = {state.name: {hca.guid for hca in state.inventory.hcas or ()} for state in states if state.inventory}
+    by_bmc = {state.name: _adapters_by_bmc(state) for state in states}
     for name, one in list(hosts.items()):
-        foreign = [guid for guid in one.rails if claims[guid] > 1 and guid not in by_bmc.get(name, ())]
+        foreign = [guid for guid in one.rails if claims[guid] > 1 and guid not in by_bmc[name]]
         if foreign:
             skipped[name] = f"it reports the adapter {foreign[0]}, and so does another host"
             del hosts[name]
+
+
+def _adapters_by_bmc(state: NodeState) -> frozenset[Guid]:
+    hcas = state.inventory.hcas if state.inventory else None
+    return frozenset(hca.guid for hca in hcas or () if hca.guid is not None)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from clusterctl.edges.site.load import check_journal_file, journal_connected
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.node import Location, NodeId, Serial
+from clusterctl.fleet.node import Location, NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.ports.journal import Claim, Journal
@@ -145,8 +145,12 @@ class SiteContext:
                 self._describe()
 
     def _describe(self) -> None:
-        known = {node.name: node for node in self.journal.summaries()}
-        events = [_description(node, known.get(node.name)) for node in self.site.nodes]
+        fleet = self.journal.summaries()
+        known = {node.name: node for node in fleet}
+        renamed = _renamed(self.site.nodes, fleet)
+        for name, node in renamed.items():
+            log.warning("%s is the machine that was %s, by its serial %s", name, node.name, node.serial)
+        events = [_description(node, known.get(node.name) or renamed.get(node.name)) for node in self.site.nodes]
         new = [event for event in events if event is not None]
         if new:
             self.journal.append(new)
@@ -206,11 +210,26 @@ def _unseen(node: SiteNode) -> NodeState:
     )
 
 
+def _renamed(listed: Iterable[SiteNode], fleet: Iterable[NodeSummary]) -> Mapping[str, NodeSummary]:
+    """Return the nodes that the site lists under a new name, by that: the machine's serial is known by another one.
+
+    The former name must be gone from the site, and no node of the journal may have the new one.
+    """
+    names = {node.name for node in listed}
+    known = {node.name for node in fleet}
+    gone = {node.serial: node for node in fleet if node.serial and node.name not in names}
+    living = {serial: node for serial, node in gone.items() if node.stage is not Stage.RETIRED}
+    new = (node for node in listed if node.name not in known and node.serial)
+    return {node.name: living[Serial(node.serial)] for node in new if node.serial in living}
+
+
 def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
     """Return the site's description of a node as an event; None where the journal has it already."""
-    described = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
-    if known is not None and described == (known.bmc, known.location, known.expected_serial, known.boot_mac):
-        return None
+    described = (node.name, node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
+    if known is not None:
+        as_known = (known.name, known.bmc, known.location, known.expected_serial, known.boot_mac)
+        if described == as_known:
+            return None
     from clusterctl.fleet.payloads.node import NodeDescribed
 
     payload = NodeDescribed(

@@ -106,12 +106,17 @@ def _lines_of_end(lines: Sequence[str], end: str) -> Iterator[int]:
         found = _DEVICE.match(line)
         if found is None or not _is_named(found["name"], parts["device"]):
             continue
-        ports = range(at + 1, next((n for n in range(at + 1, len(lines)) if not lines[n].startswith("[")), len(lines)))
-        if parts["port"] is None:
-            wanted = list(ports)[:ADAPTER_PORTS]
-        else:
-            wanted = [number for number in ports if lines[number].startswith(f"[{parts['port']}]")]
+        wanted = _port_lines(lines, at + 1, parts["port"])
         yield from (at, *wanted) if wanted else ()
+
+
+def _port_lines(lines: Sequence[str], begin: int, port: str | None) -> list[int]:
+    """Return the numbers of a device's lines of this port; of its first ports where none is named."""
+    end = next((number for number in range(begin, len(lines)) if not lines[number].startswith("[")), len(lines))
+    ports = range(begin, end)
+    if port is None:
+        return list(ports)[:ADAPTER_PORTS]
+    return [number for number in ports if lines[number].startswith(f"[{port}]")]
 
 
 def _is_named(description: str, device: str) -> bool:

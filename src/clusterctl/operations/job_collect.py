@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from clusterctl.edges.job_folder import JobFolder, remove_folders
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.formats.node_evidence import NodeFiles
 from clusterctl.jobs.collection import CollectionRequest, Wanted
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
@@ -97,7 +98,7 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
     factory = StepFactory(context, adapters, control.cancelled, read_only=True)
     unread: dict[str, str] = {}
     missing: list[str] = []
-    facts: dict[str, Any] = {"addresses": {}, "ranks": {}, "utc_offset": ""}
+    facts = _HostFacts()
     for one in factory.job_collector().collect(order, deadline):
         shared = of_all_ranks(job, names, one.found.files)
         folder.add("", shared)
@@ -106,14 +107,27 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
         if not one.answered:
             unread[one.node] = one.missing[0] if one.missing else ""
             control.on_event(Event(text=unread[one.node], node=one.node))
-        facts["addresses"] |= dict.fromkeys(one.found.addresses, one.node)
-        facts["ranks"] |= {str(rank): one.node for rank in one.found.ranks}
-        if one.node == job.batch_host or not facts["utc_offset"]:
-            facts["utc_offset"] = one.found.utc_offset
+        facts.take(one.node, one.found, of_the_job=one.node == job.batch_host)
     lost, unknown = _lost(job, names, adapters, deadline)
     folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
     remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
+
+
+@dataclass(slots=True, kw_only=True)
+class _HostFacts:
+    """What the hosts know about the job: whose addresses and ranks are whose, and the time zone of its logs."""
+
+    addresses: dict[str, str] = field(default_factory=dict)
+    ranks: dict[str, str] = field(default_factory=dict)
+    utc_offset: str = ""
+
+    def take(self, host: str, found: NodeFiles, *, of_the_job: bool) -> None:
+        """Take what a host knows. `of_the_job`: the job's script runs there, so its time zone is that of the logs."""
+        self.addresses |= dict.fromkeys(found.addresses, host)
+        self.ranks |= {str(rank): host for rank in found.ranks}
+        if of_the_job or not self.utc_offset:
+            self.utc_offset = found.utc_offset
 
 
 def of_all_ranks(job: ScheduledJob, names: tuple[str, ...], files: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -152,9 +166,7 @@ def _lost(
     return tuple(name for name in names if name in seen and seen[name].state.startswith("down")), ()
 
 
-def _facts(
-    job: ScheduledJob, names: tuple[str, ...], lost: tuple[str, ...], found: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def _facts(job: ScheduledJob, names: tuple[str, ...], lost: tuple[str, ...], found: _HostFacts) -> Mapping[str, Any]:
     """Return the document `job.json` (formats/job_facts.py)."""
     return {
         "version": 1,
@@ -166,7 +178,7 @@ def _facts(
         "nodes": list(names),
         "failed_nodes": list(lost),
         **dict(_times(job)),
-        **{name: value for name, value in found.items() if value},
+        **{name: value for name, value in asdict(found).items() if value},
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from clusterctl.fleet.payloads.jobs import JobAttemptEnded
+
 if TYPE_CHECKING:
     from clusterctl.jobs.attribution import Candidate, Suspect
     from clusterctl.jobs.supervision import Attempt, SupervisedRun
@@ -38,17 +40,31 @@ def _attempt_json(one: Attempt) -> dict[str, Any]:
         "avoided": list(one.avoided),
         "drained": list(one.drained),
         "manifest": one.manifest,
-        "state": ended.state if ended else None,
-        "failure": ended.failure.value if ended else None,
-        "layer": ended.layer.value if ended else None,
-        "certainty": ended.certainty.value if ended else None,
-        "cause": ended.cause if ended else None,
-        "hosts": list(ended.hosts) if ended else [],
-        "action": ended.action if ended else None,
-        "first_step": ended.first if ended else None,
-        "last_step": ended.last if ended else None,
-        "checkpoint": ended.saved if ended else None,
+        **(_UNENDED if ended is None else _ended_json(ended)),
     }
+
+
+def _ended_json(ended: JobAttemptEnded) -> dict[str, Any]:
+    return {
+        "state": ended.state,
+        "failure": ended.failure.value,
+        "layer": ended.layer.value,
+        "certainty": ended.certainty.value,
+        "cause": ended.cause,
+        "hosts": list(ended.hosts),
+        "action": ended.action,
+        "first_step": ended.first,
+        "last_step": ended.last,
+        "checkpoint": ended.saved,
+    }
+
+
+_UNENDED: dict[str, Any] = {
+    **dict.fromkeys(("state", "failure", "layer", "certainty", "cause")),
+    "hosts": [],
+    **dict.fromkeys(("action", "first_step", "last_step", "checkpoint")),
+}
+"""The same of an attempt that goes on."""
 
 
 def state_of(found: SupervisedRun) -> str:

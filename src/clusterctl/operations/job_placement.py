@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.payloads.jobs import JobAttributed
 from clusterctl.fleet.payloads.node import NodeQuarantined
 from clusterctl.fleet.state import NodeState
@@ -20,7 +21,7 @@ from clusterctl.operations.operation import Control, current_time
 from clusterctl.operations.site_facts import require_scheduler
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Use
-from clusterctl_burnin.recordings.pair_figures import pair_figure
+from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
 
 MOST_PAIRS = 20_000
 
@@ -66,19 +67,24 @@ def _history(context: SiteContext) -> tuple[Counter[str], Counter[str]]:
 
 
 def _warnings(state: NodeState) -> int:
-    found = (finding for report in state.reports.values() for finding in report.findings)
-    return sum(finding.verdict is Verdict.WARN for finding in found)
+    return sum(finding.verdict is Verdict.WARN for finding in _findings(state))
+
+
+def _findings(state: NodeState) -> Iterator[Finding]:
+    return chain.from_iterable(report.findings for report in state.reports.values())
 
 
 def _pairs(context: SiteContext, states: Sequence[NodeState]) -> Mapping[str, float]:
     """Return the slowest pair of each node as a share of the median of all; unmeasured nodes are left out."""
     names = {state.address: state.name for state in states if state.address}
-    findings = (finding for state in states for report in state.reports.values() for finding in report.findings)
-    digests = list(
-        dict.fromkeys(one for finding in findings if finding.check == "ib_write_bw" for one in finding.evidence)
-    )
+    of_pairs = (finding for state in states for finding in _findings(state) if finding.check == "ib_write_bw")
+    digests = list(dict.fromkeys(chain.from_iterable(finding.evidence for finding in of_pairs)))
     read = context.evidence(digests[:MOST_PAIRS]).values()
     figures = [figure for item in read if (figure := pair_figure(item, names)) is not None]
+    return _shares(figures)
+
+
+def _shares(figures: Sequence[PairFigure]) -> Mapping[str, float]:
     usual = statistics.median(figure.value for figure in figures) if figures else 0.0
     slowest: dict[str, float] = {}
     for figure in figures:

@@ -22,13 +22,13 @@ def listed(context: SiteContext) -> tuple[SupervisedRun, ...]:
 
 def named(context: SiteContext, name: str) -> SupervisedRun:
     """Return a run by its id, the beginning of its id, or the id of one of its jobs. Raises `UsageError`."""
-    exact = fold(context.journal.history(Stream.JOB, name)) if name.startswith("run-") else None
-    if exact is not None:
+    if name.startswith("run-") and (exact := fold(context.journal.history(Stream.JOB, name))) is not None:
         return exact
     runs = listed(context)
-    found = [one for one in runs if name in one.jobs] or [one for one in runs if name and one.id.startswith(name)]
-    if len(found) == 1 or (found and name in found[0].jobs):
-        return found[0]  # ids of jobs begin again after a reinstallation of Slurm: the newest counts
+    found = [one for one in runs if name in one.jobs][:1]  # Slurm, installed again, counts again: the newest one
+    found = found or [one for one in runs if name and one.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
     message = f"{len(found)} runs begin with {name!r}" if found else f"no supervised run has a job {name!r}"
     raise UsageError(message, where="JOBID", remedy="clusterctl job list prints them; job why JOBID explains any job")
 

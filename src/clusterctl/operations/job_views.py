@@ -94,6 +94,15 @@ class JobFound:
         return run_time(self.run) if self.run is not None else None
 
 
+def _job_of(name: str, run: SupervisedRun | None) -> str:
+    """Return the number of the job; of a run, that of its last job, empty where none was submitted yet."""
+    if JOB_ID.fullmatch(name):
+        return name
+    if run is None:
+        raise UsageError(f"there is no job or run {name!r}", where="JOBID", remedy="/jobs lists those that are known")
+    return run.jobs[-1] if run.jobs else ""
+
+
 class JobViews:
     """Jobs of one site, for readers with different rights. Thread-safe."""
 
@@ -115,13 +124,8 @@ class JobViews:
 
     def find(self, name: str) -> JobFound:
         """Return a job by its number, or a run by its name. Raises `UsageError`."""
-        runs = listed(self.context)
-        run = next((one for one in runs if name == one.id or name in one.jobs), None)
-        if run is None and not JOB_ID.fullmatch(name):
-            raise UsageError(
-                f"there is no job or run {name!r}", where="JOBID", remedy="/jobs lists those that are known"
-            )
-        job = name if JOB_ID.fullmatch(name) else (run.jobs[-1] if run is not None and run.jobs else "")
+        run = next((one for one in listed(self.context) if one.is_named(name)), None)
+        job = _job_of(name, run)
         recorded = [one for one in self.context.journal.history(Stream.JOB, job) if one.kind is Kind.JOB_ATTRIBUTED]
         if recorded:
             return _failure(recorded[-1], run)

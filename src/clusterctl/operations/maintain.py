@@ -20,7 +20,7 @@ from clusterctl.fleet.maintenance.progress import Progress
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered, PlanStage, Turn
 from clusterctl.fleet.selectors import matching
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations import notify
 from clusterctl.operations.bootstrap import SAMPLE
 from clusterctl.operations.context import SiteContext
@@ -78,13 +78,17 @@ def preview(context: SiteContext, request: MaintainRequest) -> Preview:
     return _preview(context, request, _prepare(context, request))
 
 
+def _newest_gold(context: SiteContext) -> list[NodeSummary]:
+    """Return the nodes that became gold last: the times of their steps are those of the present hardware."""
+    gold = [node for node in context.journal.summaries() if node.stage is Stage.GOLD]
+    return sorted(gold, key=lambda node: node.since.timestamp() if node.since else 0.0)[-SAMPLE:]
+
+
 def expected(context: SiteContext, request: MaintainRequest) -> Forecast:
     """Return how long the waves take once the jobs of their nodes have ended, by the steps that were measured."""
     prepared = _prepare(context, request)
     left = tuple(tuple(name for name in wave if name in prepared.left) for wave in prepared.waves)
-    gold = [node for node in context.journal.summaries() if node.stage is Stage.GOLD]
-    newest = sorted(gold, key=lambda node: node.since.timestamp() if node.since else 0.0)[-SAMPLE:]
-    histories = (context.journal.history(Stream.NODE, node.id) for node in newest)
+    histories = (context.journal.history(Stream.NODE, node.id) for node in _newest_gold(context))
     batch = {step: size for step in Step if (size := asdict(context.site.settings.batch).get(step.value))}
     seconds = measured(histories, suite_of(context.site, request.plan))
     return forecast(tuple(wave for wave in left if wave), STEPS, seconds, batch)

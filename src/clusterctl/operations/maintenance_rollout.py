@@ -7,7 +7,7 @@ middle of their change go on, and none is changed twice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -208,24 +208,29 @@ class Rollout:
 
     def _drain(self, members: Sequence[str]) -> tuple[list[str], list[str]]:
         """Keep new jobs off the nodes; return those without jobs, and those whose jobs still run."""
-        progress = self._progress()
-        begun = [name for name in members if progress.of(name).turn in (Turn.DRAINING, Turn.CHANGING)]
-        wanted = list(begun)
-        for name in (name for name in members if name not in begun):
-            node = self._node(name)
-            if why := self._unfit(node):
-                self._turn(name, Turn.SKIPPED, why)
-                continue
-            self._turn(name, Turn.DRAINING)
-            wanted.append(name)
+        reason = drain_reason(self._progress())
+        wanted = self._begun(members)
         if not wanted:
             return [], []
         self._take_over(wanted)
-        drained = self.lender.drain(wanted, drain_reason(progress))
+        drained = self.lender.drain(wanted, reason)
         for name, why in drained.refused.items():
             self._give_up(name, f"it cannot be drained: {why}")
         late = [name for name, state in drained.waiting.items() if self._is_late(name, state)]
         return sorted(drained.out, key=wanted.index), [name for name in drained.waiting if name not in late]
+
+    def _begun(self, members: Sequence[str]) -> list[str]:
+        """Begin the turn of each node that may be changed; return these, after those whose turn had begun before."""
+        progress = self._progress()
+        begun = [name for name in members if progress.of(name).turn in (Turn.DRAINING, Turn.CHANGING)]
+        wanted = list(begun)
+        for name in (name for name in members if name not in begun):
+            if why := self._unfit(self._node(name)):
+                self._turn(name, Turn.SKIPPED, why)
+                continue
+            self._turn(name, Turn.DRAINING)
+            wanted.append(name)
+        return wanted
 
     def _take_over(self, names: Sequence[str]) -> None:
         """Make the drains of nodes that failed in this plan the plan's own again: their reason names the check."""
@@ -261,21 +266,26 @@ class Rollout:
         A node without partner waits for nodes of its SKU whose jobs still run. Where there are none, it is given back
         once `LOOKS` looks for a partner have found none.
         """
-        skus = {node.name: node.sku for node in map(self._node, (*ready, *waiting))}
-        counts = Counter(skus[name] for name in ready)
+        skus = self._skus(ready)
+        counts = Counter(skus.values())
         needs = {sku: TOGETHER - count for sku, count in counts.items() if count < TOGETHER}
         idle = self.lender.idle_gold(needs, apart=(*ready, *waiting)) if needs else ()
         with self.lender.lend(idle, self._stuck) as (lent, _):
-            counts.update(node.sku for node in map(self._node, lent))
+            counts.update(self._skus(lent).values())
             batch = [name for name in ready if counts[skus[name]] >= TOGETHER or is_begun(self._node(name))]
-            to_come = {skus[name] for name in waiting}
-            for name in ready:
-                if name in batch or skus[name] in to_come:
-                    continue
-                self._looks[name] += 1
-                if self._looks[name] >= LOOKS:
-                    self._give_up(name, NO_PARTNER)
+            to_come = set(self._skus(waiting).values())
+            self._count_looks(name for name in ready if name not in batch and skus[name] not in to_come)
             yield batch, lent
+
+    def _skus(self, names: Collection[str]) -> Mapping[str, str]:
+        return {node.name: node.sku for node in map(self._node, names)}
+
+    def _count_looks(self, alone: Iterable[str]) -> None:
+        """Count a look for a partner that found none; give back a node for which that was the last one."""
+        for name in alone:
+            self._looks[name] += 1
+            if self._looks[name] >= LOOKS:
+                self._give_up(name, NO_PARTNER)
 
     def _stuck(self, name: str, why: str) -> None:
         self.control.on_event(Event(node=name, text=f"warning: could not be given back to the scheduler: {why}"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
 from clusterctl.edges.pxe.accounts import diagnose
@@ -31,6 +32,12 @@ def pxe_installer(site: Site, bmcs: Bmcs, stack: contextlib.ExitStack) -> PxeIns
     service = pxe_service(site, settings, attempts)
     stack.callback(service.close)
     return PxeInstaller(factory(settings), attempts, service, bmcs)
+
+
+def rename_records(site: Site, former: str, name: str) -> None:
+    """Give a node's install record and its host key to its new name; called again, finish it."""
+    AttemptStore(state_dir(site) / "pxe" / "machines").rename(former, name)
+    HostKeys(state_dir(site) / "host_keys").rename(former, name)
 
 
 def factory(settings: PxeSettings) -> AttemptFactory:

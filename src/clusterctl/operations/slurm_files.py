@@ -132,13 +132,18 @@ def run(context: SiteContext, request: SlurmFilesRequest, control: Control) -> S
     return SlurmFilesResult(operation=OPERATION, skipped=plan.skipped, written=plan.changed)
 
 
+def _serves(node: NodeState, now: datetime, there: Collection[str]) -> bool:
+    """Return whether the node belongs into the files. `there`: the names that they have now."""
+    return node.in_pool(now) or (node.name in there and may_stay(node, now))
+
+
 def _plan(context: SiteContext, request: SlurmFilesRequest) -> _Plan:
     scheduler, settings = _settings(context.site)
     now = current_time()
     states = {node.name: node for node in context.journal.states()}
     before = _before(request.folder, FILES)
     there = {name for name, _ in _NODE_LINE.findall(before.get("slurm.conf", ""))}
-    serving = {name for name, node in states.items() if node.in_pool(now) or (name in there and may_stay(node, now))}
+    serving = {name for name, node in states.items() if _serves(node, now, there)}
     leaving = there - serving
     kept, warnings = _still_at_work(context.site, scheduler, leaving & states.keys())
     nodes, skipped = _compute_nodes(context.site, [states[name] for name in serving | kept.keys()])

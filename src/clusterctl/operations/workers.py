@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,7 +14,7 @@ from clusterctl.operations.operation import current_time
 from clusterctl.operations.runs import claim_on
 from clusterctl.operations.work_queue import QueuedRun, WorkQueue
 from clusterctl.operations.worker import worker_claim
-from clusterctl.ports import ClaimOwner
+from clusterctl.ports import ClaimOwner, Journal
 
 FORGOTTEN = timedelta(days=1)
 """A worker that was lost is listed for so long."""
@@ -55,21 +56,31 @@ class Workers:
 def read(context: SiteContext) -> Workers:
     """Return the workers that work, those that were lost within a day, and the runs that wait."""
     journal = context.journal
-    stopped = {event.subject: event.seq for event in journal.latest(Stream.WORKER, Kind.WORKER_STOPPED)}
-    owners = {owner.subject: owner for owner in journal.owners(worker_claim(""))}
     claimed = {owner.subject: owner for owner in journal.owners(claim_on("")) if owner.live}
     queue = WorkQueue(journal)
     queue.refresh()
-    doing = {claimed[claim_on(run.name)].run: run.name for run in queue.unfinished() if claim_on(run.name) in claimed}
-    found = []
+    free: list[QueuedRun] = []
+    doing: dict[str, str] = {}
+    for run in queue.unfinished():
+        if claim_on(run.name) in claimed:
+            doing[claimed[claim_on(run.name)].run] = run.name
+        else:
+            free.append(run)
+    now = current_time()
+    known = (one for one in _records(journal, doing) if one.alive or now - one.seen < FORGOTTEN)
+    listed = tuple(sorted(known, key=lambda one: one.name))
+    return Workers(workers=listed, waiting=tuple(_waiting(run, listed) for run in free))
+
+
+def _records(journal: Journal, doing: Mapping[str, str]) -> Iterator[WorkerRecord]:
+    """Yield the workers that were started and not stopped. `doing`: what each of their runs does, by its id."""
+    lease = timedelta(seconds=journal.lease_s)
+    stopped = {event.subject: event.seq for event in journal.latest(Stream.WORKER, Kind.WORKER_STOPPED)}
+    owners = {owner.subject: owner for owner in journal.owners(worker_claim(""))}
     for event in journal.latest(Stream.WORKER, Kind.WORKER_STARTED):
         owner = owners.get(worker_claim(event.subject))
         if owner is not None and event.seq > stopped.get(event.subject, 0):
-            found.append(_record(event, owner, timedelta(seconds=journal.lease_s), doing.get(event.run, "")))
-    now = current_time()
-    listed = tuple(sorted((one for one in found if one.alive or now - one.seen < FORGOTTEN), key=lambda one: one.name))
-    free = (run for run in queue.unfinished() if claim_on(run.name) not in claimed)
-    return Workers(workers=listed, waiting=tuple(_waiting(run, listed) for run in free))
+            yield _record(event, owner, lease, doing.get(event.run, ""))
 
 
 def _record(event: Event, owner: ClaimOwner, lease: timedelta, run: str) -> WorkerRecord:

@@ -56,14 +56,13 @@ class JobCollector:
 
     def collect(self, request: CollectionRequest, deadline: Deadline) -> Iterator[CollectedNode]:
         """Yield each node's evidence as it comes. Files that all nodes share are read on one of them."""
-        batch = request.job.batch_host or (request.nodes[0] if request.nodes else "")
+        batch = request.job.batch_host or next(iter(request.nodes), "")
         calls = [partial(self._node, name, request, name == batch, deadline) for name in request.nodes]
-        read, answered = False, []
+        answered: list[str] = []
         for one in each(calls, self.workers, lambda: None):
-            read = read or (one.node == batch and one.answered)
             answered += [one.node] if one.answered else []
             yield one
-        if request.wanted.files and not read and answered:
+        if request.wanted.files and answered and batch not in answered:
             yield self._shared_files(min(answered), request, deadline)
 
     def _node(self, name: str, request: CollectionRequest, shared: bool, deadline: Deadline) -> CollectedNode:

@@ -13,6 +13,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -21,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.pxe.attempt import InstallAttempt, plain
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError
 from clusterctl.fleet.node import Mac
 
 TOKEN_BYTES = 32
@@ -92,6 +93,25 @@ class AttemptStore:
             if changed != found:
                 self._write(changed)
             return changed
+
+    def rename(self, old: str, new: str) -> None:
+        """Make the record of one node that of another name, for the same machine; called again, finish it.
+
+        Raises `ConflictError` where its attempt runs.
+        """
+        with self._locked():
+            found = self._load(self._folder / f"{old}.json")
+            if found is None:
+                return
+            if found.running:
+                remedy = "wait until its install has ended, then run the same command again"
+                raise ConflictError("its install runs under this name", where=old, remedy=remedy)
+            with disk_explained("the install record cannot be renamed", self._folder):
+                if (self._folder / old).is_dir():
+                    shutil.rmtree(self._folder / new, ignore_errors=True)
+                    (self._folder / old).rename(self._folder / new)
+                self._write(replace(found, node=new))
+                (self._folder / f"{old}.json").unlink()
 
     def document(self, attempt: InstallAttempt, name: str) -> bytes | None:
         """Return a prepared document; None where there is none of that name."""

@@ -59,8 +59,8 @@ class CommandScheduler:
         A node that is kept out for another reason is refused.
         """
         seen = self.look(deadline).value
-        held = {name: seen[name].reason for name in nodes if name in seen and seen[name].use is Use.OUT}
-        refused = {name: f"it is kept out: {other}" for name, other in held.items() if other != reason}
+        held = {name: one.reason for name, one in seen.items() if one.use is Use.OUT}
+        refused = {name: f"it is kept out: {held[name]}" for name in nodes if held.get(name, reason) != reason}
         wanted = [name for name in nodes if name not in held]
         busy = self.take(wanted, reason, deadline)
         mine = [name for name in nodes if name not in refused and name not in busy]

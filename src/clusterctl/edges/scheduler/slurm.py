@@ -8,7 +8,7 @@ https://slurm.schedmd.com/scontrol.html).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,9 +52,7 @@ class SlurmScheduler:
         wanted = [name for name in nodes if name not in refused]
         if not wanted:
             return refused
-        deadline.check("draining nodes")
-        self._update(wanted, deadline, "State=DRAIN", f"Reason={reason}")
-        after, _ = self._nodes((), deadline)
+        after = self._drained(wanted, reason, deadline)
         lost = {name: why for name in wanted if (why := _not_ours(after.get(name), reason))}
         self.give_back(sorted(lost), deadline)
         return {**refused, **lost}
@@ -67,19 +65,17 @@ class SlurmScheduler:
         _require_ours(reason)
         now, _ = self._nodes((), deadline)
         refused = {name: why for name in nodes if (why := _not_drainable(now.get(name), reason))}
-        wanted = [name for name in nodes if name not in refused and not _drained_for(now[name], reason)]
-        if wanted:
-            deadline.check("draining nodes")
-            self._update(wanted, deadline, "State=DRAIN", f"Reason={reason}")
-            now, _ = self._nodes((), deadline)
         ours = [name for name in nodes if name not in refused]
+        if wanted := [name for name in ours if not _drained_for(now[name], reason)]:
+            now = self._drained(wanted, reason, deadline)
         lost = {name: _not_ours(now.get(name), reason) for name in ours if not _drained_for(now.get(name), reason)}
-        held = {name: occupancy(now[name]) for name in ours if name not in lost}
-        return Draining(
-            out=frozenset(name for name, one in held.items() if one.use is Use.OUT),
-            waiting={name: one.state for name, one in held.items() if one.use is not Use.OUT},
-            refused={**refused, **lost},
-        )
+        return _draining([name for name in ours if name not in lost], now, {**refused, **lost})
+
+    def _drained(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, SlurmNode]:
+        """Drain the nodes; return all nodes as they are then."""
+        deadline.check("draining nodes")
+        self._update(nodes, deadline, "State=DRAIN", f"Reason={reason}")
+        return self._nodes((), deadline)[0]
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         """Change the reason of each node that clusterctl drained; another drain keeps its reason."""
@@ -159,6 +155,16 @@ def _require_ours(reason: str) -> None:
 def _drained_for(node: SlurmNode | None, reason: str) -> bool:
     """Return whether the node is drained, or drains, for this reason."""
     return node is not None and node.state in ("drained", "draining", "drng") and node.reason == reason
+
+
+def _draining(held: Iterable[str], nodes: Mapping[str, SlurmNode], refused: Mapping[str, str]) -> Draining:
+    """Return what was reached. `held`: the nodes that are drained for us, or drain."""
+    seen = {name: occupancy(nodes[name]) for name in held}
+    return Draining(
+        out=frozenset(name for name, one in seen.items() if one.use is Use.OUT),
+        waiting={name: one.state for name, one in seen.items() if one.use is not Use.OUT},
+        refused=refused,
+    )
 
 
 def _not_drainable(node: SlurmNode | None, reason: str) -> str:

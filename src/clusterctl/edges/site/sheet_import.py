@@ -115,6 +115,19 @@ class _Merge:
         return [name for at, name in enumerate(names) if at not in self.matched]
 
 
+def _without_collisions(rows: Sequence[SourceRow], begin: Callable[[], _Merge]) -> tuple[_Merge, dict[str, str]]:
+    """Return the merge of the rows, and why some are left out: two rows of it would have one value that is unique."""
+    refused: dict[str, str] = {}
+    while True:
+        wanted = [row for row in rows if row.name not in refused]
+        merge = begin()
+        _merge(merge, wanted)
+        twice = _collisions(merge, wanted)
+        if not twice:
+            return merge, refused
+        refused |= twice
+
+
 def sheet_import(
     file: Path, rows: Sequence[SourceRow], base: Mapping[str, Mapping[str, str]], *, overwrite: bool
 ) -> SheetImport:
@@ -126,15 +139,9 @@ def sheet_import(
     before = content_digest(file)
     kept = file.exists() and not is_example(file)
     mode = stat.S_IMODE(file.stat().st_mode) & 0o666 if file.exists() else 0o644
-    refused: dict[str, str] = {}
-    while True:
-        wanted = [row for row in rows if row.name not in refused]
-        merge = _Merge(SheetDraft.read(file) if kept else SheetDraft.empty(file), base, overwrite)
-        _merge(merge, wanted)
-        twice = _collisions(merge, wanted)
-        if not twice:
-            break
-        refused |= twice
+    merge, refused = _without_collisions(
+        rows, lambda: _Merge(SheetDraft.read(file) if kept else SheetDraft.empty(file), base, overwrite)
+    )
     absent = tuple(name for name in merge.unmatched() if name not in refused)
     text = merge.draft.text()
     if merge.draft.rows:

@@ -36,17 +36,35 @@ def merge(
     seen = _seen(node, new)
     _check_owner(_owner_of(new, fleet, node), moved_from, node)
     moved = moved_from.name if moved_from is not None else ""
-    payload = NodeMerged(node=node.name, old=node.serial or "", new=new, reason=reason, moved_from=moved)
-    events = [
-        node_event(node.id, payload, seen.evidence),
-        *(NewEvent(Stream.PART, serial, payload, seen.evidence) for serial in (node.serial, new) if serial),
-    ]
+    events = _merged(node, new, reason, moved, seen.evidence)
     if moved_from is not None:
         events.insert(0, node_event(moved_from.id, NodeRetired(reason=reason, into=node.name)))
     before = f" instead of {node.serial}" if node.serial else ""
     gone = f"; {moved} is retired into it" if moved else ""
     words = f"is the machine with serial {new}{before}, and takes all steps again, discover first{gone}"
     return Order(node, tuple(events), words)
+
+
+def swappable(node: NodeState, new: Serial, fleet: Iterable[NodeSummary]) -> None:
+    """Raise `UsageError` where the machine with serial `new` cannot be the node from now on."""
+    require_living(node)
+    if new == node.serial:
+        raise UsageError(f"{node.name} has serial {new} already", where="--serial", remedy="nothing to swap")
+    _check_owner(_owner_of(new, fleet, node), None, node)
+
+
+def swapped(node: NodeState, new: Serial, reason: str, evidence: tuple[Digest, ...]) -> tuple[NewEvent, ...]:
+    """Return the events of a swapped chassis whose serial was read at the node's BMC: `evidence` proves that."""
+    return tuple(_merged(node, new, checked_reason(reason), "", evidence))
+
+
+def _merged(node: NodeState, new: Serial, reason: str, moved_from: str, evidence: tuple[Digest, ...]) -> list[NewEvent]:
+    """Return the merge in the node's stream, and in the streams of both serials."""
+    payload = NodeMerged(node=node.name, old=node.serial or "", new=new, reason=reason, moved_from=moved_from)
+    return [
+        node_event(node.id, payload, evidence),
+        *(NewEvent(Stream.PART, serial, payload, evidence) for serial in (node.serial, new) if serial),
+    ]
 
 
 def retire(node: NodeState, reason: str) -> Order:

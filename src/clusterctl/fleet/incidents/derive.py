@@ -162,14 +162,19 @@ def _with_former(before: IncidentFacts, now: IncidentFacts) -> IncidentFacts:
 
 def _difference(before: IncidentFacts, now: IncidentFacts) -> tuple[str, bool]:
     """Return what has changed as text, and whether it is no more than members that are healthy again."""
-    was, is_ = ({member.name for member in facts.active} for facts in (before, now))
-    new = [member.name for member in now.active if member.name not in was]
-    gone = [member.name for member in before.active if member.name not in is_]
+    was, is_ = _active_names(before), _active_names(now)
+    new = [name for name in is_ if name not in was]
+    gone = [name for name in was if name not in is_]
     parts = [f"new: {_listed(new)}"] * bool(new) + [f"no longer: {_listed(gone)}"] * bool(gone)
     if not parts:
         parts = ["severity" if before.severity is not now.severity else "details"]
-    graver = now.severity is Severity.CRITICAL and before.severity is not Severity.CRITICAL
-    return "; ".join(parts), not new and not graver
+    graver = now.severity is Severity.CRITICAL and before.severity is not now.severity
+    return "; ".join(parts), not (new or graver)
+
+
+def _active_names(facts: IncidentFacts) -> dict[str, None]:
+    """Return the names of the active members in their order."""
+    return dict.fromkeys(member.name for member in facts.active)
 
 
 _LISTED = 10

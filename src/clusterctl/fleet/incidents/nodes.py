@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import TypeVar
 
 from clusterctl.fleet.finding import Finding
@@ -54,10 +55,11 @@ def stopped(state: NodeState) -> Stopped | None:
         return None
     worst: Finding | None = state.findings[0] if state.findings else None
     decided = Code.STOPPED_BY_OPERATOR if state.stopped_by else Code.STOPPED_BY_GATE
-    evidence = dict.fromkeys(digest for finding in state.findings for digest in finding.evidence)
+    evidence = dict.fromkeys(chain.from_iterable(finding.evidence for finding in state.findings))
+    name = state.name or state.id
     member = Member(
-        name=state.name or state.id,
-        node=state.name or state.id,
+        name=name,
+        node=name,
         serial=state.serial or "",
         place=str(state.location),
         cause=state.cause,
@@ -135,17 +137,21 @@ def _bursts(nodes: Sequence[Stopped]) -> Iterator[list[Stopped]]:
 
 
 def _of_one_time(nodes: Sequence[Stopped]) -> Iterator[Cluster]:
-    left = list(nodes)
-    for code, found in _by(nodes, lambda node: node.code).items():
-        if len({node.rack for node in found if node.rack}) >= SPREAD:
-            yield found, code, SITE
-            left = [node for node in left if node.code != code]
+    by_code = _by(nodes, lambda node: node.code)
+    spread = {code: found for code, found in by_code.items() if len({one.rack for one in found} - {""}) >= SPREAD}
+    yield from ((found, code, SITE) for code, found in spread.items())
+    left = [node for node in nodes if node.code not in spread]
     for rack, there in _by(left, lambda node: node.rack).items():
-        if rack and len(there) >= SPREAD and len({node.code for node in there}) > 1:
-            yield there, MIXED, rack
-            continue
-        for (code, place), found in _by(there, lambda node: (node.code, node.place)).items():
-            yield found, code, place
+        yield from _of_one_rack(rack, there)
+
+
+def _of_one_rack(rack: str, nodes: list[Stopped]) -> Iterator[Cluster]:
+    """Yield one cluster where many nodes of a rack have several causes, else one for each cause and place."""
+    if rack and len(nodes) >= SPREAD and len({node.code for node in nodes}) > 1:
+        yield nodes, MIXED, rack
+        return
+    for (code, place), found in _by(nodes, lambda node: (node.code, node.place)).items():
+        yield found, code, place
 
 
 def _by(nodes: Iterable[Stopped], key: Callable[[Stopped], K]) -> dict[K, list[Stopped]]:

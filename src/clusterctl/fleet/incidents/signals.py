@@ -48,7 +48,11 @@ class Signal:
 
 def link_signals(judged: Event, ended: FabricLinksJudged) -> Iterator[Signal]:
     """Yield the groups of links that must be repaired, and the single links by kind and rack."""
-    yield from _by_kind(judged, ended, [one for one in ended.found if one.verdict == Verdict.FAIL.value])
+    yield from _by_kind(judged, ended, _failed_links(ended))
+
+
+def _failed_links(ended: FabricLinksJudged) -> list[BadLinks]:
+    return [one for one in ended.found if one.verdict == Verdict.FAIL.value]
 
 
 def watched_links(judged: Event | None, out: Sequence[DisabledPort]) -> Iterator[Signal]:
@@ -59,11 +63,15 @@ def watched_links(judged: Event | None, out: Sequence[DisabledPort]) -> Iterator
     """
     disabled = {_ends_text(one.ends): one for one in out}
     yield from (_disabled_signal(one) for one in disabled.values())
-    if judged is None or not isinstance(judged.payload, FabricLinksJudged):
-        return
-    bad = [one for one in judged.payload.found if one.verdict == Verdict.FAIL.value]
+    if judged is not None and isinstance(judged.payload, FabricLinksJudged):
+        yield from _bad_links(judged, judged.payload, disabled.keys())
+
+
+def _bad_links(judged: Event, ended: FabricLinksJudged, disabled: Collection[str]) -> Iterator[Signal]:
+    """Yield the groups of bad links, and each single bad link that is not disabled."""
+    bad = _failed_links(ended)
     single = [one for one in bad if not one.shared and len(one.ends) == _ENDS]
-    yield from _by_kind(judged, judged.payload, [one for one in bad if one not in single])
+    yield from _by_kind(judged, ended, [one for one in bad if one not in single])
     named = {_ends_text(one.ends): one for one in single}
     yield from (_single_signal(one, judged) for ends, one in named.items() if ends not in disabled)
 
@@ -226,21 +234,24 @@ def alert_signals(last: Iterable[Event]) -> Iterator[Signal]:
     for event in last:
         if isinstance(event.payload, AlertReceived) and event.payload.firing:
             groups[event.payload.group, event.payload.name].append((event, event.payload))
-    for (_, name), found in groups.items():
-        places = dict.fromkeys(alert.place for _, alert in found)
-        members = tuple(_alert_member(event, alert) for event, alert in found)
-        place = next(iter(places)) if len(places) == 1 else SITE
-        facts = IncidentFacts(
-            what=IncidentKind.ALERT,
-            code=name,
-            place=place or SITE,
-            cause=found[0][1].summary if len(found) == 1 else f"{len(found)} alerts {name}: {found[0][1].summary}",
-            remedy=found[0][1].remedy,
-            severity=_worst(alert.severity for _, alert in found),
-            fault=found[0][1].group,
-            members=members[:MOST_MEMBERS],
-        )
-        yield Signal(facts, str(min(event.seq for event, _ in found)))
+    for found in groups.values():
+        yield _alert_signal(found)
+
+
+def _alert_signal(found: Sequence[tuple[Event, AlertReceived]]) -> Signal:
+    _, first = found[0]
+    places = {alert.place for _, alert in found}
+    facts = IncidentFacts(
+        what=IncidentKind.ALERT,
+        code=first.name,
+        place=first.place if first.place and len(places) == 1 else SITE,
+        cause=first.summary if len(found) == 1 else f"{len(found)} alerts {first.name}: {first.summary}",
+        remedy=first.remedy,
+        severity=_worst(alert.severity for _, alert in found),
+        fault=first.group,
+        members=tuple(_alert_member(event, alert) for event, alert in found[:MOST_MEMBERS]),
+    )
+    return Signal(facts, str(min(event.seq for event, _ in found)))
 
 
 def _alert_member(event: Event, alert: AlertReceived) -> Member:

@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.maintenance.plan import Waves
@@ -46,17 +47,15 @@ def measured(histories: Iterable[Iterable[Event]], suite: str) -> Mapping[Step, 
 
     A burn-in counts where it was by `suite`; burn-ins by others count only where there was none.
     """
-    found: dict[tuple[Step, str], list[float]] = defaultdict(list)
-    for events in histories:
-        for step, by, seconds in _durations(events):
-            found[step, by].append(seconds)
-    result = {}
-    for step in Step:
-        own = found.get((step, suite)) if step is Step.BURNIN else None
-        every = [one for (other, _), values in found.items() if other is step for one in values]
-        if own or every:
-            result[step] = statistics.median(own or every)
-    return result
+    found: dict[Step, list[float]] = defaultdict(list)
+    by_suite: list[float] = []
+    for step, by, seconds in chain.from_iterable(map(_durations, histories)):
+        found[step].append(seconds)
+        if step is Step.BURNIN and by == suite:
+            by_suite.append(seconds)
+    if by_suite:
+        found[Step.BURNIN] = by_suite
+    return {step: statistics.median(found[step]) for step in Step if step in found}
 
 
 def _durations(events: Iterable[Event]) -> Iterable[tuple[Step, str, float]]:

@@ -105,6 +105,24 @@ class NodeRetired(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRelocated(Payload):
+    """The same machine has another name, place or address. `changes`: what changed, for operators.
+
+    serial  that its BMC reported right before
+    since   the first step that must prove the node again; None where no step did that it touches
+    """
+
+    kind: ClassVar = Kind.NODE_RELOCATED
+    changes: str
+    serial: str
+    reason: str
+    since: Step | None = None
+
+    def __str__(self) -> str:
+        return f"RELOCATED: {self.changes}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReinstallOrdered(Payload):
     """The OS is to be installed again on the machine with this serial and root disk. `was`: the stage until then."""
 
@@ -139,6 +157,6 @@ def _of(check: str, subject: str) -> str:
 
 
 PAYLOADS: tuple[type[Payload], ...] = (
-    NodeReleased, HoldSet, HoldLifted, WaiverGranted, WaiverRevoked, NodeMerged, NodeRetired, ReinstallOrdered,
-    RevalidationOrdered,
+    NodeReleased, HoldSet, HoldLifted, WaiverGranted, WaiverRevoked, NodeMerged, NodeRetired, NodeRelocated,
+    ReinstallOrdered, RevalidationOrdered,
 )  # fmt: skip

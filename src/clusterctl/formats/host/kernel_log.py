@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ParseError
@@ -151,6 +151,14 @@ class AddedLines:
     overrun: bool
 
 
+def _overlap(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many lines at the end of `old` are the beginning of `new`: the most that are; 0 where none are."""
+    for start in (place for place, text in enumerate(old) if new and text == new[0]):
+        if old[start:] == new[: len(old) - start]:
+            return len(old) - start
+    return 0
+
+
 def added_lines(before: str, after: str) -> AddedLines:
     """Compare two readings of one kernel's log, from the same boot.
 
@@ -159,10 +167,9 @@ def added_lines(before: str, after: str) -> AddedLines:
     """
     old, new = before.splitlines(), after.splitlines()
     plain_old, plain_new = ([_STAMPED.sub("", line) for line in lines] for lines in (old, new))
-    for start in (place for place, text in enumerate(plain_old) if plain_new and text == plain_new[0]):
-        common = len(plain_old) - start
-        if plain_old[start:] == plain_new[:common]:
-            return AddedLines(tuple(new[common:]), overrun=False)
+    common = _overlap(plain_old, plain_new)
+    if common:
+        return AddedLines(tuple(new[common:]), overrun=False)
     known = Counter(plain_old)
     added = []
     for line, text in zip(new, plain_new, strict=True):

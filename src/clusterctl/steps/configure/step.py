@@ -144,9 +144,16 @@ class Configure:
                 yield self._lost(by_name[boot.value.host], boot, deadline)
         late = (one for one in asked if one.node.name not in ordered)
         yield from (_judged(one.node, not_in_time(one.play.value), one.play) for one in late)
-        hosts = {name: by_name[name].host for name in back}
-        for node, play in self._play((by_name[name].node for name in back), hosts, intents, deadline):
-            earlier = (by_name[node.name].play, back[node.name])
+        yield from self._applied_again({name: (by_name[name], boot) for name, boot in back.items()}, intents, deadline)
+
+    def _applied_again(
+        self, back: Mapping[str, tuple[RebootRequest, Play]], intents: IntentLog, deadline: Deadline
+    ) -> Iterator[StepOutcome]:
+        """Apply the roles once more to the nodes that came back. `back`: what each was asked, and its reboot."""
+        hosts = {name: asked.host for name, (asked, _) in back.items()}
+        for node, play in self._play((asked.node for asked, _ in back.values()), hosts, intents, deadline):
+            asked, boot = back[node.name]
+            earlier = (asked.play, boot)
             if not play.value.ok:
                 yield self._outcome(node, play, deadline, *earlier)
             elif play.value.reboot_for:

@@ -44,7 +44,7 @@ def read_serial(shell: Shell, host: HostAddress, deadline: Deadline) -> Observed
     for argv in _SERIALS:
         ran = shell.run(host, (*sudo, *argv), b"", deadline.within(ANSWER_S))
         evidence += ran.evidence
-        lines = [line.strip() for line in ran.value.stdout.splitlines() if line.strip() and not line.startswith("#")]
+        lines = _lines(ran.value.stdout)
         if ran.value.exit_status == 0 and lines and lines[-1].casefold() not in _NO_SERIAL:
             return Observed(lines[-1], evidence)
         printed = printed or (ran.value.stderr.strip().splitlines() or lines or ["no answer"])[-1][:200]
@@ -53,6 +53,11 @@ def read_serial(shell: Shell, host: HostAddress, deadline: Deadline) -> Observed
         where=host.name,
         remedy=f"let {host.user} run sudo without a password there, and set the serial with the vendor's tool",
     )
+
+
+def _lines(printed: str) -> list[str]:
+    """Return the lines without dmidecode's comments."""
+    return [line.strip() for line in printed.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def same_serial(one: str, other: str) -> bool:
