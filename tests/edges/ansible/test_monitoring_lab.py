@@ -167,7 +167,7 @@ def test_an_alert_about_a_scraped_node_reaches_the_webhook(monitoring: Monitorin
     assert (stopped["code"], stopped["value"]) == ("gpu_ecc_uncorrectable", "1")
     assert monitoring.query("node_boot_time_seconds{node='n1'}")[0]["rack"] == "A01"
 
-    # No emulated BMC speaks IPMI: the exporter says so of the journal's BMC.
+    # No emulated BMC has IPMI: the exporter reports it of the BMC of the journal.
     assert [found["value"] for found in monitoring.query("ipmi_up{node='n1',collector='ipmi'}")] == ["0"]
 
     put(node, f"{TEXTFILES}/gpus.prom", XID.format(79))  # a stand-in for dcgm-exporter, which needs GPUs
