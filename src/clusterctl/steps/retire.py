@@ -85,6 +85,14 @@ def erase_failed(node: NodeState, status: InstallStatus) -> EdgeError:
     )
 
 
+def not_seen(node: NodeState) -> EdgeError:
+    return EdgeError(
+        "the installer gave the machine back, and was not seen to erase its drives",
+        where=node.name,
+        remedy="install it and retire it again, or erase its drives by hand and retire it without --wipe",
+    )
+
+
 def _serials(drives: Iterable[Drive]) -> list[str]:
     return sorted(drive.serial or drive.slot for drive in drives)
 
@@ -149,13 +157,17 @@ class _Wipe:
         begun = erasing_seen(self.services.journal.state(self.node.id).intents)
         if status.value.state is InstallState.ERASING and not begun:
             self._note(ActResult.BEGUN, status)
+            begun = True
         elif not begun or status.value.state in ERASABLE:
-            self._begin(status.value)
-        digests = self._watch() + self._switch_off()
+            begun = self._begin(status.value)
+        digests = self._watch(begun=begun) + self._switch_off()
         self._write(retired(self.node, self.reason, digests))
 
-    def _begin(self, status: InstallStatus) -> None:
-        """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then."""
+    def _begin(self, status: InstallStatus) -> bool:
+        """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then.
+
+        Return whether the installer is seen to erase it.
+        """
         check_erasable(self.node, status)
         proof = self._prove()
         intent = ActIntended(act=Act.RETIRE_ERASE, target=self.target.serial)
@@ -165,8 +177,10 @@ class _Wipe:
         except EdgeError as error:
             self.intents.observed(self.node.id, Act.RETIRE_ERASE, error.message, failure(error))
             raise
-        if answer.value.state is InstallState.ERASING:
+        begun = answer.value.state is InstallState.ERASING
+        if begun:
             self._note(ActResult.BEGUN, answer)
+        return begun
 
     def _prove(self) -> Digests:
         """Return the evidence that this machine answers at the BMC's address, with the drives that the operator saw."""
@@ -177,8 +191,11 @@ class _Wipe:
         check_same(self.node, seen.value)
         return digests
 
-    def _watch(self) -> Digests:
-        """Wait until the installer has erased and released it. Return the evidence."""
+    def _watch(self, *, begun: bool) -> Digests:
+        """Wait until the installer has erased and released it. Return the evidence.
+
+        `begun`: it was seen to erase it. One that only gives the machine back has not erased it.
+        """
         troubles = 0
         while True:
             self.intents.lease.keep()
@@ -195,12 +212,21 @@ class _Wipe:
                     raise
             else:
                 troubles = 0
-                if status.value.state is InstallState.READY:
+                if begun and status.value.state is InstallState.READY:
                     return self._note(ActResult.DONE, status)
-                if status.value.state not in (InstallState.ERASING, InstallState.RELEASING):
-                    self._note(ActResult.FAILED, status)
-                    raise erase_failed(self.node, status.value)
+                begun = self._require_erasing(status, begun=begun)
             self.deadline.sleep(self.services.poll_s, f"waiting until the drives of {self.node.name} are erased")
+
+    def _require_erasing(self, status: Observed[InstallStatus], *, begun: bool) -> bool:
+        """Return whether the erase was seen by now. Raise `EdgeError` where it has ended otherwise than erased."""
+        state = status.value.state
+        if state is InstallState.ERASING and not begun:
+            self._note(ActResult.BEGUN, status)
+            return True
+        if state not in (InstallState.ERASING, InstallState.RELEASING):
+            self._note(ActResult.FAILED, status)
+            raise not_seen(self.node) if state is InstallState.READY else erase_failed(self.node, status.value)
+        return begun
 
     def _switch_off(self) -> Digests:
         self.intents.intend(self.node.id, Act.RETIRE_POWER_OFF, self.target.serial)
