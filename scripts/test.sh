@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
 # run on the same machine is refused.
-# Arguments go to pytest. Without any, the tests without a lab run first, four files at a time; then the tests
-# with labs, CLUSTERCTL_LAB_STREAMS files at a time (by default one).
+# Arguments go to pytest. Without any, the tests with labs run one after the other; the tests without a lab run at the same time,
+# four files at a time. Tests that are marked `quiet` run last, when nothing else does.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -30,9 +30,11 @@ echo "in $PWD, process $$" | as_root tee "$lock" >/dev/null
 before=$(labs)
 
 state=$(mktemp -d)
+other_half=
 
 clean_up() {
     local status=$? name
+    [ -z "$other_half" ] || ! kill -INT -- "-$other_half" 2>/dev/null || wait "$other_half" || true
     for name in $(comm -13 <(echo "$before") <(labs)); do
         is_ours "$name" || continue
         log "removing lab $name, which the tests left"
@@ -43,7 +45,12 @@ clean_up() {
 }
 trap clean_up EXIT
 
-tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; }
+# Run pytest with a folder for temporary files that has this name.
+tests() {
+    local name=$1
+    shift
+    as_root "$venv/bin/python" -m pytest --basetemp="$state/$name" "$@"
+}
 
 # Every process of a test would else compile again what it imports. Root does not write into the checkout of another user.
 "$venv/bin/python" -m compileall -q -j 0 src burnin/clusterctl_burnin cli/clusterctl_cli lab/clusterctl_lab
@@ -51,18 +58,31 @@ tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; 
 
 readonly processes=4  # more than two processors: most of these tests wait for servers, disks and other processes
 readonly slowest=(--durations=25 --durations-min=5)
-readonly lab_streams=${CLUSTERCTL_LAB_STREAMS:-1}
 
 if [ $# -gt 0 ]; then
-    tests -m "not soak" "$@"
+    tests pytest -m "not soak" "$@"
     exit
 fi
 
+# tests/conftest.py holds every test with the mark to a file that names it.
+mapfile -t with_labs < <(grep -rl --include='test_*.py' 'pytest\.mark\.lab\b' tests lab/tests | sort)
+
+# Print the output when they have ended, in one piece.
+without_labs() {
+    local status=0
+    tests without -m "not soak and not lab" "${slowest[@]}" --numprocesses "$processes" --dist loadfile \
+        --no-loadscope-reorder >"$state/without.log" 2>&1 || status=$?
+    cat "$state/without.log"
+    return "$status"
+}
+
 status=0
-tests -m "not soak and not lab" "${slowest[@]}" --numprocesses "$processes" --dist loadfile --no-loadscope-reorder || status=$?
-if [ "$lab_streams" -gt 1 ]; then
-    tests -m "lab and not soak" "${slowest[@]}" --numprocesses "$lab_streams" --dist loadfile || status=$?
-else
-    tests -m "lab and not soak" "${slowest[@]}" || status=$?
-fi
+set -m  # in a process group of its own, which can be interrupted
+without_labs &
+other_half=$!
+set +m
+tests labs -m "lab and not soak and not quiet" "${slowest[@]}" "${with_labs[@]}" || status=$?
+wait "$other_half" || status=$?
+other_half=
+tests quiet -m "lab and not soak and quiet" "${slowest[@]}" "${with_labs[@]}" || status=$?
 exit "$status"

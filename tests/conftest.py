@@ -17,6 +17,14 @@ settings.register_profile("exploring", deadline=None)
 settings.load_profile(os.environ.get("CLUSTERCTL_HYPOTHESIS", "same"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Hold `scripts/test.sh` to all tests with labs: it gives pytest the files that contain this text."""
+    marked = {item.path for item in items if item.get_closest_marker("lab")}
+    unseen = sorted(str(path) for path in marked if "pytest.mark.lab" not in path.read_text())
+    if unseen:
+        raise pytest.UsageError(f"name pytest.mark.lab in {', '.join(unseen)}")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def secrets_of_a_module() -> Iterator[None]:
     """What one module's tests read as secrets, such as the password `wrong`, is not masked in another module's."""

@@ -26,7 +26,9 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     look     where the look of the broken part comes from: recording, specification, manual
     seen_offline  lab/tests finds it through the same tools, checks and roots (test_tool_faults.py,
                   test_gpu_load_faults.py): only the whole table needs a lab host for it
-    played        `soak`: only the whole table has a host for it, because each run plays others that are found in the same way
+    played        `soak`: only the whole table has a host for it, because each run plays others that are found in the same way,
+                  or finds it elsewhere: through the emulated BMC (tests/edges/redfish/test_faults_of_lab.py,
+                  lab/tests/test_lab_of_vendors.py), or in a lab (test_rehearsal.py, test_installs.py)
     like          the fault that the lab makes in the same way, of another part: only the whole table plays both
     suite         the burn-in that finds it; other than the shipped one it is played in the whole table only
     serial        of the broken part of the first machine, where lab/tests finds the fault

@@ -103,3 +103,35 @@ def test_a_full_disk_is_reported_and_leaves_nothing_half_written(full_disk: Path
     assert "PRIVATE" in private
     assert public.startswith("ssh-ed25519 ")
     assert [path.name for path in full_disk.iterdir()] == ["n1"]
+
+
+@pytest.mark.parametrize("trap", ["symlink", "hard link"])
+def test_no_other_file_is_written_through_a_link(tmp_path: Path, trap: str) -> None:
+    """The part's name is predictable: a link there, to a file of root or of another account, is refused."""
+    victim, part = tmp_path / "victim", tmp_path / ".key.part"
+    victim.write_bytes(b"of another")
+    (part.symlink_to if trap == "symlink" else part.hardlink_to)(victim)
+    with pytest.raises(EnvironmentBrokenError), disk_explained("cannot be written", tmp_path / "key"):
+        write_whole(tmp_path / "key", b"a secret", mode=0o600, over=True)
+    assert victim.read_bytes() == b"of another"
+    assert not (tmp_path / "key").exists()
+
+
+@needs_root
+def test_no_secret_is_written_into_a_file_of_another_account(tmp_path: Path) -> None:
+    part = tmp_path / ".key.part"
+    part.touch()
+    os.chown(part, 4711, 4711)
+    with pytest.raises(EnvironmentBrokenError, match="another account"), disk_explained("x", tmp_path / "key"):
+        write_whole(tmp_path / "key", b"a secret", mode=0o600, over=True)
+    assert part.read_bytes() == b""
+
+
+def test_a_host_key_is_private_or_refused(tmp_path: Path) -> None:
+    """One that others may read is known to them, and proves no host."""
+    keys = HostKeys(tmp_path / "keys")
+    private, _ = keys.get("n1")
+    assert private.endswith("-----END OPENSSH PRIVATE KEY-----\n")
+    (tmp_path / "keys" / "n1").chmod(0o644)
+    with pytest.raises(UsageError, match="others may read it"):
+        keys.get("n1")

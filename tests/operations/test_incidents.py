@@ -21,10 +21,12 @@ from clusterctl.fleet.incidents.message import IncidentMessage
 from clusterctl.fleet.payloads.hardware import BadLinks, FabricLinksJudged
 from clusterctl.operations import incidents, notify
 from clusterctl.operations.context import open_site
+from clusterctl.ports import Deadline
 from clusterctl_cli.main import run
 from tests.cli.site_of_three import append, write
 from tests.edges.notify.receivers import Receiver, http_receiver
 from tests.events import new_event
+from tests.fake_timer import FakeTimer
 from tests.paths import ROOT
 
 ROUTES = """
@@ -251,12 +253,35 @@ def test_stored_incidents_are_the_fold_of_their_events(site: Path, capsys: pytes
     context.journal.close()
 
 
+def test_the_end_of_a_run_has_one_limit_for_incidents_and_messages(site: Path) -> None:
+    """Where the incidents are claimed, it waits no longer than that; what it waited, messages do not have."""
+    first, second = (open_site(with_channel(site, "json://127.0.0.1:1/x")), open_site(site))
+    claims = first.journal.claim([incidents.CLAIM], first.run)
+    timer, notifier = FakeTimer(), FakeNotifier()
+    with pytest.raises(UsageError, match="another run acts on it"):
+        notify.run(second, notifier, notify.AFTER_A_RUN_S, timer)
+    assert timer.now() == notify.AFTER_A_RUN_S
+
+    def released_late() -> None:
+        first.journal.release(claims.granted.values())
+        timer.advance(notify.AFTER_A_RUN_S)
+
+    late = notify.run(second, notifier, notify.AFTER_A_RUN_S, timer.act_when_waited(released_late))
+    assert (len(late.incidents.opened), late.messages, late.pending) == (1, (), 1)
+    assert len(notify.run(second, notifier).messages) == 1
+    first.journal.close()
+    second.journal.close()
+
+
 def test_two_processes_do_not_derive_at_once(site: Path) -> None:
-    """The second waits for the first, and gives up after its patience."""
+    """The second waits for the first, and gives up at its deadline; without any time it asks once."""
     first, second = open_site(site), open_site(site)
     claims = first.journal.claim([incidents.CLAIM], first.run)
-    with pytest.raises(UsageError, match="another run acts on it"):
-        incidents.update(second, patience_s=0.5)
+    for seconds in (incidents.PATIENCE_S, 0.0):
+        timer = FakeTimer()
+        with pytest.raises(UsageError, match="another run acts on it"):
+            incidents.update(second, Deadline.after(seconds, timer=timer))
+        assert timer.now() == seconds
     first.journal.release(claims.granted.values())
     assert incidents.update(second).open == 1
     for context in (first, second):

@@ -39,7 +39,8 @@ def verify(*, folder: Path, as_json: bool) -> int:
 @site_option
 @format_option()
 def backup(*, file: Path, folder: Path, as_json: bool) -> int:
-    """Write the journal to the new FILE, while runs go on. Every kind of database is backed up to a SQLite file.
+    """Write the journal to the new FILE, while runs go on. Every kind of database is backed up to a SQLite file,
+    which is encrypted where site.yml names site_keys.
 
     Exit code 3: the journal is damaged; the file has what could be read, with the damage.
     """

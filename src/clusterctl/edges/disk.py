@@ -82,17 +82,24 @@ def write_whole(file: Path, content: bytes, *, mode: int, over: bool) -> None:
 
 @contextmanager
 def _part_of(file: Path, mode: int) -> Iterator[tuple[Path, int]]:
-    """Yield the part file, open and locked."""
+    """Yield the part file, open and locked. Its name is predictable: another account's file or link is refused."""
     part = file.with_name(f".{file.name}.part")
     while True:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, mode)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
+            _require_ours(descriptor, part)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _is_at(part, descriptor):
                 yield part, descriptor
                 return
         finally:
             os.close(descriptor)
+
+
+def _require_ours(descriptor: int, part: Path) -> None:
+    found = os.fstat(descriptor)
+    if found.st_uid != os.geteuid() or found.st_nlink > 1:
+        raise PermissionError(errno.EPERM, f"{part.name} is in its way, which another account has made")
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

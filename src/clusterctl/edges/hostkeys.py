@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from clusterctl.edges.disk import disk_explained, write_once, write_over
+from clusterctl.edges.site.secrets import private_text
 from clusterctl.fleet.errors import UsageError
 
 
@@ -25,11 +26,14 @@ class HostKeys:
     folder: Path
 
     def get(self, name: str) -> tuple[str, str]:
-        """Return (private key in OpenSSH's format, public key as `ssh-ed25519 AAAA…`)."""
+        """Return (private key in OpenSSH's format, public key as `ssh-ed25519 AAAA…`).
+
+        Raise `UsageError` for a file that another account may have put there.
+        """
         file = self.folder / name
         if not file.exists():
             write_once(file, _new_key())
-        private = file.read_text(encoding="utf-8")
+        private = f"{private_text(file, 'state/host_keys')}\n"
         return private, public_key(private, str(file))
 
     def rename(self, old: str, new: str) -> None:

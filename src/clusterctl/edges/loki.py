@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from clusterctl.edges.answer_body import IDENTITY, read_body
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.secrets import resolve
@@ -24,7 +25,6 @@ from clusterctl.ports.deadline import Deadline
 from clusterctl.ports.logs import LogLines, LogWindow
 from clusterctl.site.monitoring import LokiSettings
 
-_CHUNK = 1 << 16
 _REQUEST_S = 60.0
 _SHOWN = 300
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,6 +46,7 @@ class Loki:
         self.host = urlsplit(settings.url).netloc
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.headers.update(IDENTITY)
         trust = Trust(ca_file=ca_file)
         self._session.mount("https://", TrustingAdapter(trust, trust.client()))
         if token:
@@ -68,13 +69,17 @@ class Loki:
 
     def _get(self, parameters: dict[str, str], deadline: Deadline) -> bytes:
         deadline.check(f"asking {self.host}")
-        timeout = deadline.within(_REQUEST_S).remaining
+        deadline = deadline.within(_REQUEST_S)
         try:
             answer = self._session.get(
-                f"{self._settings.url}{_PATH}", params=parameters, timeout=timeout, allow_redirects=False, stream=True
+                f"{self._settings.url}{_PATH}",
+                params=parameters,
+                timeout=deadline.remaining,
+                allow_redirects=False,
+                stream=True,
             )
-            content = _bounded(answer)
-        except (requests.RequestException, ValueError) as error:
+            content = read_body(answer, LOKI_BYTES, deadline, "Loki", self.host)
+        except requests.RequestException as error:
             untrusted = distrust(causes(error), self.host, "monitoring.loki.ca_file", "monitoring.loki.ca_file")
             if untrusted is not None:
                 raise untrusted from None
@@ -104,14 +109,3 @@ def _quoted(text: str) -> str:
 
 def _nanoseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
-
-
-def _bounded(answer: requests.Response) -> bytes:
-    """Return the content of an answer. Raise `ValueError` where it is too large."""
-    content = bytearray()
-    for chunk in answer.iter_content(_CHUNK):
-        content += chunk
-        if len(content) > LOKI_BYTES:
-            answer.close()
-            raise ValueError(f"more than {LOKI_BYTES} bytes")
-    return bytes(content)

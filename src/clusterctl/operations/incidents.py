@@ -10,8 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import stamina
-
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Event, Kind, Stream
@@ -35,6 +33,7 @@ from clusterctl.fleet.payloads.hardware import FabricFaultSeen, FabricLinksJudge
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.site_facts import free_space
+from clusterctl.ports import Deadline
 from clusterctl.site.ufm import WatchSettings
 from clusterctl.steps.cable.isolation import ports_out
 from clusterctl.steps.executor.lease import sole_claim
@@ -47,6 +46,7 @@ DISK_FULL = "disk_nearly_full"
 JOURNAL_DAMAGED = "journal_damaged"
 PATIENCE_S = 60.0
 """Seconds for which another process may hold the incidents: the page on a busy machine, or a run at its end."""
+_LOOK_S = 0.5
 _NIGHTS = 4
 """So many times the site's `alarm_hours`, nights are looked for."""
 
@@ -69,12 +69,13 @@ class ListedIncident:
     facts: IncidentFacts
 
 
-def update(context: SiteContext, patience_s: float = PATIENCE_S) -> IncidentUpdate:
+def update(context: SiteContext, deadline: Deadline | None = None) -> IncidentUpdate:
     """Bring the incidents to what the journal shows now. Interrupted at any point, the next call goes on.
 
-    Raise `UsageError` where another process does the same and does not finish within `patience_s` seconds.
+    Raise `UsageError` where another process does the same and does not finish before the deadline: `PATIENCE_S` from
+    now by default.
     """
-    with _alone(context, patience_s):
+    with _alone(context, deadline or Deadline.after(PATIENCE_S)):
         now = CLOCK.now()
         known = context.journal.incidents(unfinished=True)
         events = derive(look(context, known, now), known, _channels(context))
@@ -250,14 +251,20 @@ def _channels(context: SiteContext) -> Channels:
 
 
 @contextmanager
-def _alone(context: SiteContext, patience_s: float) -> Iterator[None]:
-    """Claim the incidents; wait for another process that has them."""
+def _alone(context: SiteContext, deadline: Deadline) -> Iterator[None]:
+    """Claim the incidents; wait until the deadline for another process that has them. They are asked for at least once.
+
+    By the deadline's timer, not by stamina: its time-out of 0 seconds means that there is none.
+    """
     with ExitStack() as stack:
-        for attempt in stamina.retry_context(
-            on=UsageError, attempts=None, timeout=patience_s, wait_initial=0.2, wait_max=1.0
-        ):
-            with attempt:
+        while True:
+            try:
                 stack.enter_context(sole_claim(context.journal, CLAIM, context.run))
+                break
+            except UsageError:
+                if deadline.remaining <= 0 or deadline.cancelled.is_set():
+                    raise
+            deadline.timer.wait(deadline.cancelled, min(_LOOK_S, deadline.remaining))
         yield
 
 

@@ -69,14 +69,14 @@ def verify_journal(request: JournalRequest) -> JournalReport:
 
 
 def back_up_journal(request: JournalRequest) -> JournalReport:
-    """Write the journal to a new file while runs go on. Return what the file holds."""
-    return _report(backup.back_up(_url(request), request.file))
+    """Write the journal to a new file while runs go on, encrypted where the site has keys. Return what it holds."""
+    return _report(backup.back_up(_url(request), request.file, load_site(request.folder).keys))
 
 
 def preview_restore(request: JournalRequest) -> Preview:
     """Return what the backup holds and what is lost. Raise `EnvironmentBrokenError` where it is damaged."""
     url = _url(request, missing=True)
-    with backup.backup_copy(request.file) as (_, found):
+    with backup.backup_copy(request.file, load_site(request.folder).keys) as (_, found):
         effects = [Effect(node="", text=f"the backup has {_report(found)}")]
     if backup.readable(url):
         effects.append(Effect(node="", text=f"the journal has {_report(verify(url))}"))
@@ -89,7 +89,7 @@ def preview_restore(request: JournalRequest) -> Preview:
 def run_restore(request: JournalRequest, control: Control) -> Result:
     """Replace the journal by the backup. Raise `ConflictError` where a run has claims."""
     control.require(preview_restore(request))
-    found, moved = backup.restore(_url(request, missing=True), request.file)
+    found, moved = backup.restore(_url(request, missing=True), request.file, load_site(request.folder).keys)
     if moved is not None:
         control.on_event(Event(text=f"the damaged journal is kept as {moved}"))
     return Result(operation="journal restore", outcomes=(Outcome(node="", text=f"restored: {_report(found)}"),))

@@ -21,6 +21,7 @@ from clusterctl.operations import incidents
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.incidents import IncidentUpdate
 from clusterctl.ports import Deadline
+from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.notify import Notifier
 from clusterctl.site.notify import NotifySettings
 from clusterctl.steps.executor.lease import sole_claim
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 CLAIM = NodeId("notify")
 AFTER_A_RUN_S = 30.0
-"""Seconds that a run spends on messages at its end; the next run or the timer goes on."""
+"""Seconds that a run spends on incidents and messages at its end, waits included; the next run or the timer goes on."""
 TIMER_S = 600.0
 TEST = "test"
 
@@ -59,17 +60,20 @@ class SendResult:
         return 1 if any(one.failure for one in self.messages) else 0
 
 
-def run(context: SiteContext, notifier: Notifier | None = None, seconds: float = TIMER_S) -> SendResult:
+def run(
+    context: SiteContext, notifier: Notifier | None = None, seconds: float = TIMER_S, timer: Timer = SYSTEM_TIMER
+) -> SendResult:
     """Bring the incidents up to date and send what is due. Raise `UsageError` where another process sends.
 
     notifier  the site's channels by default
-    seconds   after which no more messages are begun
+    seconds   after which no more messages are begun; the wait for another process that derives incidents is a part
     """
-    changed = incidents.update(context)
+    deadline = Deadline.after(seconds, timer=timer)
+    changed = incidents.update(context, deadline.within(incidents.PATIENCE_S))
     settings = context.site.settings.notify
     if settings is None:
         return SendResult(incidents=changed)
-    found = tuple(_send(context, notifier or site_channels(context), settings, Deadline.after(seconds)))
+    found = tuple(_send(context, notifier or site_channels(context), settings, deadline))
     deliveries = [one for state in context.journal.incidents(unfinished=True) for one in state.deliveries.values()]
     return SendResult(
         incidents=changed,

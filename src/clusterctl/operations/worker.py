@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from clusterctl.operations.run_log import run_log
 from clusterctl.operations.runs import RunRecord, claim_on, this_process
 from clusterctl.operations.work_queue import WorkQueue
 from clusterctl.ports import Claim
-from clusterctl.steps.executor.lease import kept
+from clusterctl.steps.executor.lease import kept, repeated
 
 log = logging.getLogger(__name__)
 
@@ -174,23 +174,15 @@ class Worker:
             self._write(record, claim, RunEnded(exit_code=code, text=text))
             self._report(record.name, f"has ended with exit code {code}")
 
-    @contextmanager
-    def _watched(self, queue: WorkQueue, run: str, cancelled: threading.Event) -> Iterator[None]:
+    def _watched(self, queue: WorkQueue, run: str, cancelled: threading.Event) -> AbstractContextManager[None]:
         """Set `cancelled` when an operator cancels the run, or this worker is to stop."""
-        ended = threading.Event()
 
-        def watch() -> None:
-            while not (cancelled.is_set() or ended.wait(min(TURN_S, self.request.poll_s))):
-                if self.stopping.is_set() or self._is_cancelled(queue, run):
-                    cancelled.set()
+        def watch() -> bool:
+            if not cancelled.is_set() and (self.stopping.is_set() or self._is_cancelled(queue, run)):
+                cancelled.set()
+            return not cancelled.is_set()
 
-        thread = threading.Thread(target=watch, name="requests to stop", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+        return repeated(watch, min(TURN_S, self.request.poll_s), "requests to stop")
 
     def _is_cancelled(self, queue: WorkQueue, run: str) -> bool:
         try:

@@ -185,7 +185,7 @@ class SiteSettings:
     web: WebSettings = WebSettings()
     site_keys: Annotated[
         tuple[Secret, ...],
-        Field(description="Fernet keys: the first encrypts the BMC passwords that clusterctl makes, each decrypts"),
+        Field(description="Fernet keys: the first encrypts backups and the BMC passwords that we make, each decrypts"),
     ] = ()
 
     @property

@@ -56,6 +56,18 @@ def test_a_refusal_has_everything_about_the_owner(book: SqlJournal, url: str) ->
     assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)$", reported)
 
 
+def test_claims_on_nodes_are_counted_and_no_others(book: SqlJournal, url: str) -> None:
+    """Runs, workers and the incidents are claimed as well: they are no nodes that a run acts on, nor are expired ones."""
+    book.append([added("n1"), added("n2")])
+    claims = book.claim([N1, N2, NodeId("run a"), NodeId("worker w1"), NodeId("incidents")], "r1")
+    assert len(claims.granted) == 5
+    assert book.health().claims == 2
+    book.release([claims.granted[N1]])
+    assert book.health().claims == 1
+    pretend(url, expires_at=1.0)
+    assert book.health().claims == 0
+
+
 def test_what_was_released_is_free(opened: Open) -> None:
     """A node that a living run holds is refused; once it is released it is granted, and the old token is void."""
     first, second = opened("r1"), opened("r2")

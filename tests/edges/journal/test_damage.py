@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusterctl.edges.journal import SqlJournal, open_journal
-from clusterctl.edges.journal.integrity import event_digest
+from clusterctl.edges.journal.integrity import JournalDamagedError, event_digest, packed, unpacked
 from clusterctl.edges.journal.verification import verify
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
 from clusterctl.fleet.event import Stream
@@ -170,3 +170,11 @@ def test_an_intact_journal_has_no_damage(url: str) -> None:
     assert found.damages == ()
     assert (found.events, found.evidence, found.nodes) == (24, 1, 3)
     assert set(found.heads) == {"node", "part", "run"}
+
+
+def test_evidence_that_unpacks_to_more_than_any_is_damage() -> None:
+    """A kilobyte of a hostile row may hold gigabytes: no more than the limit is unpacked."""
+    row = {**packed(EVIDENCE), "digest": EVIDENCE.digest}
+    assert unpacked(row, len(EVIDENCE.content)) == EVIDENCE
+    with pytest.raises(JournalDamagedError):
+        unpacked(row, len(EVIDENCE.content) - 1)

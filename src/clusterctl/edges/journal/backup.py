@@ -1,4 +1,6 @@
-"""Backup, restore and compaction of a journal. A backup is a SQLite file, whichever engine the journal is on."""
+"""Backup, restore and compaction of a journal. A backup is a SQLite file, whichever engine the journal is on; it is
+encrypted where the site has keys.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, func, insert, select, text
 
 from clusterctl.edges.disk import disk_explained
-from clusterctl.edges.journal import claims, states
+from clusterctl.edges.journal import claims, encrypted_backup, states
 from clusterctl.edges.journal.database import Database, bring_up, connect
 from clusterctl.edges.journal.tables import claim, event, evidence, incident_state, node_state, stream_head
 from clusterctl.edges.journal.verification import BATCH, Verification, rows_of, verify_database
+from clusterctl.edges.site.site_keys import SiteKeys
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
 
 KEYS: Mapping[Table, str] = {
@@ -47,10 +50,11 @@ def opened(url: str) -> Iterator[Database]:
         database.engine.dispose()
 
 
-def back_up(url: str, file: Path) -> Verification:
+def back_up(url: str, file: Path, keys: SiteKeys | None = None) -> Verification:
     """Write the journal as of one moment to a new file; writers are not held up. Return what the file holds.
 
-    Raise `UsageError` where the file is there already. A backup of a damaged journal is written and reports the damage.
+    With keys the file is encrypted, and nothing unencrypted is ever in its folder. Raise `UsageError` where the file is
+    there already. A backup of a damaged journal is written and reports the damage.
     """
     if file.exists():
         raise UsageError("is there already", where=str(file), remedy="name a new file")
@@ -59,9 +63,13 @@ def back_up(url: str, file: Path) -> Verification:
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     try:
-        with opened(url) as source, opened(f"{SQLITE}{part}") as target:
-            source.snapshot(lambda reading: target.write(lambda writing: _copy(reading, writing)))
-            found = verify_database(target)
+        if keys:
+            with tempfile.TemporaryDirectory(prefix="clusterctl-backup-") as folder:
+                plain = Path(folder) / "journal.db"
+                found = _write_copy(url, plain)
+                encrypted_backup.encrypt(plain, part, keys)
+        else:
+            found = _write_copy(url, part)
         _sync(part)
         part.rename(file)
         _sync(file.parent)
@@ -72,6 +80,12 @@ def back_up(url: str, file: Path) -> Verification:
     finally:
         part.unlink(missing_ok=True)
     return found
+
+
+def _write_copy(url: str, file: Path) -> Verification:
+    with opened(url) as source, opened(f"{SQLITE}{file}") as target:
+        source.snapshot(lambda reading: target.write(lambda writing: _copy(reading, writing)))
+        return verify_database(target)
 
 
 def _copy(reading: Connection, writing: Connection) -> None:
@@ -95,19 +109,22 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def backup_copy(file: Path) -> Iterator[tuple[Database, Verification]]:
-    """Open a copy of a backup, so that the backup stays as it is. Raise `UsageError` where there is no such file, and
-    `EnvironmentBrokenError` where it is damaged.
+def backup_copy(file: Path, keys: SiteKeys | None = None) -> Iterator[tuple[Database, Verification]]:
+    """Open a copy of a backup, so that the backup stays as it is. Raise `UsageError` where there is no such file or no
+    key for it, and `EnvironmentBrokenError` where it is damaged.
     """
     remedy = "name a file that clusterctl journal backup has written"
     if not file.is_file():
         raise UsageError("there is no such backup", where=str(file), remedy=remedy)
-    with file.open("rb") as stream:
-        if stream.read(len(SQLITE_HEADER)) != SQLITE_HEADER:
-            raise UsageError("is no backup of a journal", where=str(file), remedy=remedy)
     with tempfile.TemporaryDirectory(prefix="clusterctl-restore-") as folder:
         copy = Path(folder) / "journal.db"
-        shutil.copyfile(file, copy)
+        if encrypted_backup.is_encrypted(file):
+            encrypted_backup.decrypt(file, copy, keys or SiteKeys())
+        else:
+            shutil.copyfile(file, copy)
+        with copy.open("rb") as stream:
+            if stream.read(len(SQLITE_HEADER)) != SQLITE_HEADER:
+                raise UsageError("is no backup of a journal", where=str(file), remedy=remedy)
         with opened(f"{SQLITE}{copy}") as database:
             found = verify_database(database)
             if found.damages:
@@ -119,12 +136,12 @@ def backup_copy(file: Path) -> Iterator[tuple[Database, Verification]]:
             yield database, found
 
 
-def restore(url: str, file: Path) -> tuple[Verification, Path | None]:
+def restore(url: str, file: Path, keys: SiteKeys | None = None) -> tuple[Verification, Path | None]:
     """Replace the journal by a backup. Return what it holds now, and where a damaged SQLite file was moved to.
 
     Raise `ConflictError` where a run has claims. A readable journal is replaced in one transaction.
     """
-    with backup_copy(file) as (backup, _):
+    with backup_copy(file, keys) as (backup, _):
         if not readable(url):
             return _exchange(url, backup)
         with opened(url) as target:

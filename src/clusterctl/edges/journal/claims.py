@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from clusterctl.edges.journal.integrity import RESTORE, JournalDamagedError
 from clusterctl.edges.journal.tables import claim as table
+from clusterctl.edges.journal.tables import node_state
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports.journal import LEASE_S, Claim, ClaimOwner, Claims
@@ -242,8 +243,12 @@ def _claim_owner(row: RowMapping, live: bool) -> ClaimOwner:
 
 
 def count(connection: Connection) -> int:
-    """Return the number of nodes with an unexpired claim."""
-    held = select(func.count()).where(table.c.run != "", table.c.expires_at > _now(connection))
+    """Return the number of nodes with an unexpired claim; claims on runs, workers and the site as a whole are none."""
+    held = (
+        select(func.count())
+        .select_from(table.join(node_state, table.c.node == node_state.c.node))
+        .where(table.c.run != "", table.c.expires_at > _now(connection))
+    )
     return int(connection.execute(held).scalar_one())
 
 

@@ -25,6 +25,8 @@ Row = Mapping[str, Any] | RowMapping
 
 CHAINED = ("stream", "subject", "kind", "version", "at", "run", "actor", "data", "evidence")
 """The columns of an event that its digest covers, with the digest of the event before it in its stream."""
+MAX_EVIDENCE_BYTES = 512 << 20
+"""Twice the longest answer of any peer (MAAS, UFM)."""
 RESTORE = "run clusterctl journal verify for the extent, then clusterctl journal restore with the last backup"
 COMPACT = "run clusterctl journal compact: it computes the states again from the events"
 
@@ -87,11 +89,14 @@ def packed(item: Evidence) -> dict[str, object]:
     }
 
 
-def unpacked(row: Row) -> Evidence:
-    """Return a row of the evidence table. Raise `JournalDamagedError` where it does not match its digest."""
+def unpacked(row: Row, most: int = MAX_EVIDENCE_BYTES) -> Evidence:
+    """Return a row of the evidence table, of at most so many bytes.
+
+    Raise `JournalDamagedError` where it does not match its digest.
+    """
     where = f"evidence {row['digest']}"
     try:
-        at, content = datetime.fromisoformat(row["at"]), zlib.decompress(row["content"])
+        at, content = datetime.fromisoformat(row["at"]), _decompressed(row["content"], most)
         item = Evidence(row["source"], row["where"], at, Origin(row["origin"]), content)
         intact = item.digest == row["digest"]
     except (ValueError, TypeError, zlib.error, MemoryError):
@@ -99,6 +104,15 @@ def unpacked(row: Row) -> Evidence:
     if not intact:
         raise JournalDamagedError("the evidence does not match its digest", where=where, remedy=RESTORE)
     return item
+
+
+def _decompressed(content: bytes, most: int) -> bytes:
+    """Return the content of evidence. Raise `ValueError` where it is longer: few bytes may hold gigabytes."""
+    reader = zlib.decompressobj()
+    found = reader.decompress(content, most + 1)
+    if len(found) > most or not reader.eof:
+        raise ValueError("cut off, or too long")
+    return found
 
 
 def heads(connection: Connection) -> dict[str, str]:

@@ -20,6 +20,7 @@ import stamina
 from requests_oauthlib import OAuth1
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
+from clusterctl.edges.answer_body import IDENTITY, read_body
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tally import Asked, count
@@ -36,7 +37,6 @@ from clusterctl.fleet.errors import (
     UnreachableError,
 )
 from clusterctl.fleet.finding import SIMULATED_HTTP, Evidence
-from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.peer_json import JsonLimits, read_json
 from clusterctl.ports import Clock, Deadline
@@ -130,7 +130,9 @@ def _unauthorised(text: str, where: str) -> AuthenticationError:
 
 
 def _seconds(retry_after: str) -> float | None:
-    return float(retry_after) if retry_after.isdigit() else None
+    """Return the seconds of a Retry-After header; None where it names a time, or what is no number of seconds."""
+    usable = retry_after.isascii() and retry_after.isdecimal() and len(retry_after) < 10
+    return float(retry_after) if usable else None
 
 
 CONNECT_SECONDS = 10.0
@@ -142,7 +144,6 @@ READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
 RETRY_AFTER_MAX = 10.0
 
-CHUNK = 65536
 CANCEL_SECONDS = 0.2
 
 Form = Sequence[tuple[str, str]]
@@ -220,7 +221,7 @@ class MaasApi:
         request.auth = self._signature()  # each attempt has a timestamp and nonce of its own
         with requests.Session() as session:
             session.trust_env = False  # nothing in the environment decides about proxies or trust
-            session.headers["Accept-Encoding"] = "identity"
+            session.headers.update(IDENTITY)
             session.mount("https://", TrustingAdapter(self._settings.trust, self._tls))
             prepared = session.prepare_request(request)
             source = f"{prepared.method} {prepared.path_url}"
@@ -239,26 +240,11 @@ class MaasApi:
                 allow_redirects=False,
                 stream=True,
             )
-            return response, self._body(response, source)
+            return response, read_body(response, MAX_BODY, deadline, "MAAS", f"{self.where} {source}")
         except requests.exceptions.SSLError as error:
             raise self._no_tls(error) from error
         except requests.exceptions.RequestException as error:
             raise self._lost(error, writes=prepared.method != "GET", source=source) from error
-
-    def _body(self, response: requests.Response, source: str) -> bytes:
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity"):
-            raise ParseError(
-                f"MAAS's answer to {source} is encoded ({visible_line(encoding, 40)}), which was not asked for",
-                where=self.where,
-                remedy="let the proxy before MAAS compress only what asks for it",
-            )
-        content = bytearray()
-        for part in response.iter_content(CHUNK):
-            content += part
-            if len(content) > MAX_BODY:
-                raise ParseError(f"MAAS's answer to {source} is larger than {MAX_BODY >> 20} MiB", where=self.where)
-        return bytes(content)
 
     def _no_tls(self, error: requests.exceptions.SSLError) -> ClusterctlError:
         untrusted = distrust(causes(error), "MAAS", "provisioning.ca_file", "provisioning.tls_fingerprint")
@@ -297,7 +283,7 @@ class MaasApi:
         content = redact.bytes(body)
         origin = self._settings.origin.of_peer(simulated=response.headers.get(SIMULATED_HTTP, "").lower() == "true")
         evidence = Evidence(source, self.where, self._clock.now(), origin, content)
-        date = _date(response.headers.get("date", ""))
+        date = date_of(response.headers.get("date", ""))
         if not response.headers.get("content-type", "").startswith("application/json"):
             return MaasAnswer(None, evidence, date)
         try:
@@ -342,11 +328,11 @@ def interruptible(call: Callable[[], T], deadline: Deadline, doing: str) -> T:
     return results[0]
 
 
-def _date(header: str) -> datetime | None:
+def date_of(header: str) -> datetime | None:
     """Return the time of a Date header. RFC 9110, 6.6.1: always UTC, also where a proxy leaves the zone out."""
     try:
         date = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 

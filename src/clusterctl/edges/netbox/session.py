@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import requests
 import stamina
 
+from clusterctl.edges.answer_body import IDENTITY, body_parts
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tally import Asked, count
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
@@ -44,7 +45,6 @@ MAX_TOTAL = 1 << 30
 LIMITS = JsonLimits(size=MAX_ANSWER, values=5_000_000)
 READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
-CHUNK = 65536
 _BUSY = frozenset({429, 502, 503, 504})
 _REMEDIES = {
     400: "correct in site.yml what NetBox names",
@@ -133,7 +133,7 @@ class BoundedSession:
             return found
         session = requests.Session()
         session.trust_env = False  # nothing in the environment decides about proxies or trust
-        session.headers["Accept-Encoding"] = "identity"
+        session.headers.update(IDENTITY)
         with self._lock:
             session.mount("https://", TrustingAdapter(self._connection.trust, self._tls))
             self._opened.append(session)
@@ -163,12 +163,8 @@ class BoundedSession:
         return NetboxAnswer(response.status_code, content, response.headers, f"{where} {source}")
 
     def _body(self, response: requests.Response, source: str) -> bytes:
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity"):
-            message = f"NetBox's answer to {source} is encoded ({visible_line(encoding, 40)}), which was not asked for"
-            raise ParseError(message, where=self._connection.url, remedy="let the proxy compress what asks for it")
         content = bytearray()
-        for part in self._parts(response):
+        for part in body_parts(response, self._deadline, "NetBox", f"{self._connection.url} {source}"):
             content += part
             with self._lock:
                 self._left -= len(part)
@@ -176,11 +172,6 @@ class BoundedSession:
                 limit = MAX_ANSWER >> 20 if len(content) > MAX_ANSWER else MAX_TOTAL >> 20
                 raise ParseError(f"NetBox's answer to {source} is larger than {limit} MiB", where=self._connection.url)
         return bytes(content)
-
-    def _parts(self, response: requests.Response) -> Iterator[bytes]:
-        for part in response.iter_content(CHUNK):
-            self._deadline.check("reading NetBox's answer")
-            yield part
 
     def _no_tls(self, error: requests.exceptions.SSLError) -> ClusterctlError:
         untrusted = distrust(causes(error), "NetBox", "netbox.ca_file", "netbox.tls_fingerprint")

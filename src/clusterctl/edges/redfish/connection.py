@@ -121,7 +121,7 @@ class Reply:
         try:
             until, now = (parsedate_to_datetime(one) for one in (text, self.headers.get("date", "")))
             return max(0.0, (until - now).total_seconds())
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
 
 

@@ -46,6 +46,7 @@ class Site:
     by_name: Mapping[str, SiteNode]
     document: Document
     logins: BmcLogins
+    keys: SiteKeys
 
     @property
     def origin(self) -> Origin:
@@ -205,9 +206,10 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     KNOWN.add(node.password for node in nodes if node.password)
     skus = read_skus(folder, settings.skus, document)
     factory = read_factory(folder, settings.bmc.factory, document.where("bmc", "factory"))
-    kept = KeptPasswords(folder / "state" / "bmc_passwords", _site_keys(settings, folder, document))
+    keys = _site_keys(settings, folder, document)
+    kept = KeptPasswords(folder / "state" / "bmc_passwords", keys)
     logins = BmcLogins(settings.bmc, factory, folder, document, kept)
-    return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes}, document, logins)
+    return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes}, document, logins, keys)
 
 
 def _site_keys(settings: SiteSettings, folder: Path, document: Document) -> SiteKeys:

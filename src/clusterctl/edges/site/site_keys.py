@@ -1,4 +1,4 @@
-"""Encryption of secrets that clusterctl keeps in the state directory, by the site's keys."""
+"""Encryption by the site's keys: of secrets that clusterctl keeps in the state directory, and of backups."""
 
 from __future__ import annotations
 
@@ -43,17 +43,35 @@ class SiteKeys(NeverPickled):
         """
         if not is_encrypted(text):
             return text
-        fernet = self._opened()
-        if fernet is None:
-            remedy = f"name the key that it was encrypted with in {self._where}"
-            raise UsageError("is encrypted, and the site names no key", where=where, remedy=remedy)
+        try:
+            return self.decrypt_bytes(text.encode(), where).decode()
+        except UnicodeError:
+            raise self._undecryptable(where) from None
+
+    def encrypt_bytes(self, content: bytes) -> bytes:
+        """Return a Fernet token. Raise `UsageError` where the site has no keys."""
+        return self._required("the site names no key").encrypt(content)
+
+    def decrypt_bytes(self, token: bytes, where: str) -> bytes:
+        """Return the content of a Fernet token. Raise `UsageError` where the site has no key for it."""
+        fernet = self._required("is encrypted, and the site names no key", where)
         from cryptography.fernet import InvalidToken  # noqa: PLC0415 — loads OpenSSL, which few commands need
 
         try:
-            return fernet.decrypt(text.encode()).decode()
+            return fernet.decrypt(token)
         except (InvalidToken, ValueError):
-            remedy = f"add the key that it was encrypted with to {self._where}, or restore the file from a copy"
-            raise UsageError("cannot be decrypted by any key of the site", where=where, remedy=remedy) from None
+            raise self._undecryptable(where) from None
+
+    def _required(self, message: str, where: str = "") -> MultiFernet:
+        fernet = self._opened()
+        if fernet is None:
+            remedy = f"name the key that it was encrypted with in {self._where}"
+            raise UsageError(message, where=where or self._where, remedy=remedy)
+        return fernet
+
+    def _undecryptable(self, where: str) -> UsageError:
+        remedy = f"add the key that it was encrypted with to {self._where}, or restore the file from a copy"
+        return UsageError("cannot be decrypted by any key of the site", where=where, remedy=remedy)
 
     def _opened(self) -> MultiFernet | None:
         if self._fernet is None and self._named:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from clusterctl.edges.answer_body import IDENTITY, read_body
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import (
@@ -26,7 +27,6 @@ from clusterctl.ports.deadline import Deadline
 LIMITS = JsonLimits(size=8 << 20, values=200_000, depth=32, text=1 << 20)
 REQUEST_S = 30.0
 _SHOWN = 300
-_CHUNK = 1 << 16
 
 
 class TicketApi:
@@ -37,6 +37,7 @@ class TicketApi:
         self.host = urlsplit(url).netloc
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.headers.update(IDENTITY)
         trust = Trust(ca_file=ca_file)
         self._session.mount("https://", TrustingAdapter(trust, trust.client()))
         self._session.auth = _Bearer(bearer) if bearer else basic
@@ -55,14 +56,14 @@ class TicketApi:
 
     def _send(self, method: str, path: str, deadline: Deadline, **content: Any) -> requests.Response:
         deadline.check(f"asking {self.host}")
-        timeout = deadline.within(REQUEST_S).remaining
+        deadline = deadline.within(REQUEST_S)
         where = f"{self.host}{path}"
         try:
             answer = self._session.request(
-                method, f"{self._url}{path}", timeout=timeout, allow_redirects=False, stream=True, **content
+                method, f"{self._url}{path}", timeout=deadline.remaining, allow_redirects=False, stream=True, **content
             )
-            answer._content = _bounded(answer)  # noqa: SLF001 — read here, within its limit
-        except (requests.RequestException, ValueError) as error:
+            answer._content = read_body(answer, LIMITS.size, deadline, self.host, where)  # noqa: SLF001 — within limits
+        except (requests.RequestException, ParseError) as error:
             raise self._failed(method, where, error) from None
         self._check(answer, where, method)
         return answer
@@ -107,17 +108,6 @@ class _Bearer(requests.auth.AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
-
-
-def _bounded(answer: requests.Response) -> bytes:
-    """Return the content of an answer. Raise `ValueError` where it is too large."""
-    content = b""
-    for chunk in answer.iter_content(_CHUNK):
-        content += chunk
-        if len(content) > LIMITS.size:
-            answer.close()
-            raise ValueError(f"more than {LIMITS.size} bytes")
-    return content
 
 
 def text_of(value: Any, name: str, where: str) -> str:

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import requests
 
+from clusterctl.edges.answer_body import IDENTITY, read_body
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tally import Asked, count
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
@@ -23,7 +24,6 @@ from clusterctl.fleet.errors import (
     BusyError,
     EdgeError,
     OutcomeUnknownError,
-    ParseError,
     UnreachableError,
     UsageError,
 )
@@ -50,7 +50,6 @@ LIMITS = JsonLimits(size=256 << 20, values=8_000_000, depth=16, text=1 << 20)
 """A port has 800 bytes and 40 values; the largest fabrics have 200,000 ports."""
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 120.0
-_CHUNK = 1 << 16
 _SHOWN = 300
 _BUSY = frozenset({429, 502, 503, 504})
 
@@ -93,7 +92,7 @@ class UfmApi:
         self._redact = Redaction(connection.secrets)
         self._session = requests.Session()
         self._session.trust_env = False  # nothing in the environment decides about proxies or trust
-        self._session.headers["Accept-Encoding"] = "identity"
+        self._session.headers.update(IDENTITY)
         self._session.mount("https://", TrustingAdapter(connection.trust, connection.trust.client()))
         self._session.auth = _Token(connection.token) if connection.token else connection.login
 
@@ -159,27 +158,13 @@ class UfmApi:
             with self._session.request(
                 method, where, timeout=(min(CONNECT_SECONDS, left), left), allow_redirects=False, stream=True, **content
             ) as answer:
-                body = self._bounded(answer, where, deadline)
+                body = read_body(answer, LIMITS.size, deadline.within(REQUEST_SECONDS), "UFM", where)
                 status, location = answer.status_code, answer.headers.get("location", "")
         except requests.RequestException as error:
             raise self._lost(method, where, error) from None
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise self._refusal(status, body, location, where)
         return body
-
-    def _bounded(self, answer: requests.Response, where: str, deadline: Deadline) -> bytes:
-        encoding = answer.headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity"):
-            raise ParseError(
-                f"the answer is encoded ({visible_line(encoding, 40)}), which was not asked for", where=where
-            )
-        content = bytearray()
-        for part in answer.iter_content(_CHUNK):
-            deadline.check("reading UFM's answer")
-            content += part
-            if len(content) > LIMITS.size:
-                raise ParseError(f"the answer is larger than {LIMITS.size >> 20} MiB", where=where)
-        return bytes(content)
 
     def _lost(self, method: str, where: str, error: requests.RequestException) -> EdgeError:
         untrusted = distrust(causes(error), "UFM", "fabric.ufm.ca_file", "fabric.ufm.tls_fingerprint")

@@ -21,11 +21,13 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
+from clusterctl.edges.answer_body import IDENTITY, read_body
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.access import PROVIDED, Identity, UserRole
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, PrivilegeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.peer_json import JsonLimits, read_json
+from clusterctl.ports import Deadline
 from clusterctl.ports.sign_in import SignInRequest
 from clusterctl.site.web import OidcSettings
 
@@ -106,7 +108,9 @@ class OidcProvider:
         )
         session.trust_env = False
         trust = Trust(self.ca_file)
-        session.mount("https://", TrustingAdapter(trust, trust.client()))
+        session.headers.update(IDENTITY)
+        for scheme in ("https://", "http://"):  # the latter on a loopback address alone
+            session.mount(scheme, _BoundedAdapter(trust, self.seconds))
         try:
             yield session
         except OAuthError as error:
@@ -141,11 +145,10 @@ class OidcProvider:
         return found
 
     def _get(self, session: OAuth2Session, url: str) -> Any:
-        answer = session.get(url, withhold_token=True, timeout=self.seconds, allow_redirects=False, stream=True)
+        answer = session.get(url, withhold_token=True, timeout=self.seconds, allow_redirects=False)
         if answer.status_code != requests.codes.ok:
             raise EdgeError(f"answers HTTP {answer.status_code}", where=url, remedy="check web.oidc.issuer")
-        body = answer.raw.read(LIMITS.size + 1, decode_content=True)
-        return read_json(body, LIMITS, where=url)
+        return read_json(answer.content, LIMITS, where=url)
 
     def _claims(self, session: OAuth2Session, id_token: str, nonce: str) -> Mapping[str, Any]:
         """Return the claims of an ID token that the provider has signed for us and for this sign-in."""
@@ -197,3 +200,26 @@ class OidcProvider:
 
     def _refused(self, message: str) -> AuthenticationError:
         return AuthenticationError(message, where=self.label, remedy="sign in again")
+
+
+class _BoundedAdapter(TrustingAdapter):
+    """Reads each answer whole, within its limits: the library would read what it asks for itself without any."""
+
+    def __init__(self, trust: Trust, seconds: float) -> None:
+        self._seconds = seconds
+        super().__init__(trust, trust.client())
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> requests.Response:
+        del stream
+        deadline = Deadline.after(self._seconds)
+        answer = super().send(request, True, timeout, verify, cert, proxies)
+        answer._content = read_body(answer, LIMITS.size, deadline, "the provider", request.url or "")  # noqa: SLF001 — within limits
+        return answer

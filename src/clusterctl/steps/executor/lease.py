@@ -127,20 +127,33 @@ def sole_claim(journal: Journal, subject: NodeId, run: str) -> Iterator[Claim]:
 @contextmanager
 def kept(journal: Journal, claims: Mapping[NodeId, Claim], lost: Callable[[], None]) -> Iterator[None]:
     """Renew the claims in the background for the time; call `lost` once where another run has taken one of them."""
-    lease, ended = Lease(journal, claims), threading.Event()
+    lease = Lease(journal, claims)
 
-    def renew() -> None:
-        while not ended.wait(RENEW * journal.lease_s):
-            try:
-                lease.keep()
-                lease.fence(claims)()
-            except ClaimLostError:
-                lost()
-                return
-            except ClusterctlError:  # the journal does not answer: the next renewal decides
-                continue
+    def renew() -> bool:
+        try:
+            lease.keep()
+            lease.fence(claims)()
+        except ClaimLostError:
+            lost()
+            return False
+        except ClusterctlError:  # the journal does not answer: the next renewal decides
+            pass
+        return True
 
-    thread = threading.Thread(target=renew, name="claims", daemon=True)
+    with repeated(renew, RENEW * journal.lease_s, "claims"):
+        yield
+
+
+@contextmanager
+def repeated(act: Callable[[], bool], seconds: float, name: str) -> Iterator[None]:
+    """Call `act` in a thread of this name, every so many seconds, for the time or until it returns False."""
+    ended = threading.Event()
+
+    def turns() -> None:
+        while not ended.wait(seconds) and act():
+            pass
+
+    thread = threading.Thread(target=turns, name=name, daemon=True)
     thread.start()
     try:
         yield
