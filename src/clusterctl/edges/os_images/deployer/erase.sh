@@ -64,7 +64,7 @@ identity() {
     grep "^disk=$1$(printf '\t')" "$RUN/report" | awk -F '\t' '{ print "serial " $2 " (" $5 ", " $4 " bytes)" }'
 }
 
-# The last line is the result. A drive keeps spare blocks that no write reaches: the line says so.
+# The last line is the result. A drive keeps spare blocks that no write reaches: the line reports that.
 erase_one() {
     bytes=$(bytes_of "$1")
     if ! overwrite "$1" "$bytes"; then
