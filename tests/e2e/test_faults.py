@@ -79,7 +79,7 @@ def cast(expected: Sequence[Expectation]) -> Cast:
     alone = {kind: {next(names): each for each in when[kind]} for kind in ("delivered", "configure")}
     usual = [each for each in when["running"] if each.suite == "bootstrap"]
     others = [each for each in when["running"] if each.suite != "bootstrap"]
-    size = max(-(-len(usual) // BATCHES), len(others))
+    size = max(-(-len(usual) // BATCHES), len(others), 1)
     stages = [next(names) for _ in range(size)]
     batches = [*(usual[at : at + size] for at in range(0, len(usual), size)), *([others] if others else [])]
     running = tuple(dict(zip(stages, batch, strict=False)) for batch in batches)
