@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,11 +41,17 @@ class SweepFindings:
 
 def sweep(checks: Sequence[Check], patience: float = 1.0, requirements: HostRequirements = NO_REQUIREMENTS) -> Sweep:
     """Return each probe of the checks, once, with `patience` times its time-out, and the site's requirements."""
+    return _sweep(tuple(checks), patience, requirements)
+
+
+@functools.lru_cache(maxsize=64)
+def _sweep(checks: tuple[Check, ...], patience: float, requirements: HostRequirements) -> Sweep:
+    """Return the sweep, cached: thousands of nodes get the same few."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
     if not any(probe.argv[0] == STORAGE_READ for probe in probes):
         requirements = requirements.without_storage()
-    return Sweep(tuple(checks), script(probes, requirements=requirements, patience=patience), at_most(probes))
+    return Sweep(checks, script(probes, requirements=requirements, patience=patience), at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:

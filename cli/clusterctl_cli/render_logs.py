@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.event import Event
 from clusterctl.formats.node_logs import LogLine
 from clusterctl.operations.json_documents import event_json
-from clusterctl.operations.node_logs import LOKI, LogSource, LogsResult
+from clusterctl.operations.node_logs import LogSource, LogsResult
 from clusterctl_cli.text import columns
 
 _BAD = frozenset({"emerg", "alert", "crit", "critical", "err", "error"})
@@ -32,29 +31,6 @@ def _row(one: LogLine | Event) -> tuple[str, str, str]:
 
 def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def notes(result: LogsResult) -> Iterator[str]:
-    """Yield what could not be read, and what is missing: for stderr."""
-    for source in result.sources:
-        name = _name(source, result)
-        if source.problem:
-            yield f"error: the log could not be read from {name}: {source.problem}"
-            continue
-        if source.read.cut:
-            yield f"{name} has more lines: only the newest {len(result.lines)} are shown; narrow --since and --until"
-        if source.read.unreadable:
-            yield f"{source.read.unreadable} lines of {name} were not understood, and are missing"
-        if source.read.complete is False:
-            yield f"the log of {name} has nothing before {_time(result.window.since)} UTC: older lines may be lost"
-        if not result.lines:
-            yield f"{name} has no line of {result.node} in this time"
-    if result.cut_events:
-        yield "there are more events: only the newest are shown; clusterctl nodes NODE prints all"
-
-
-def _name(source: LogSource, result: LogsResult) -> str:
-    return "Loki" if source.name == LOKI else f"{result.node}'s journald"
 
 
 def logs_json(result: LogsResult) -> dict[str, Any]:

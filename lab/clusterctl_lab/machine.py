@@ -119,6 +119,7 @@ class Hca:
     configured       the subnet manager has made its port active
     gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
     load_hot         its chip gets too hot once the fabric has been loaded
+    load_slow        it hardly writes while the processors of its host work
     ethernet         its link layer is Ethernet (RoCE)
     """
 
@@ -142,6 +143,7 @@ class Hca:
     configured: bool = True
     gpu_path_slow: bool = False
     load_hot: bool = False
+    load_slow: bool = False
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
 

@@ -45,6 +45,10 @@ class FakeEraser:
     root_disks: list[str] = field(default_factory=list)
     before: Callable[[], object] = lambda: None
     stops: threading.Event = field(default_factory=threading.Event)
+    any_state: bool = False
+
+    def erases_any(self, name: str) -> bool:
+        return self.any_state
 
     def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self.before()
@@ -185,6 +189,17 @@ def test_only_what_the_installer_can_erase(world: World, state: InstallState) ->
         world.wipe()
     assert ("wait until it has finished" in caught.value.remedy) is (state not in (S.ABSENT, S.READY))
     assert (world.eraser.erased, world.acts()) == ([], [])
+
+
+@pytest.mark.parametrize("state", [S.ABSENT, S.READY])
+def test_an_installer_that_needs_no_install_erases_any(world: World, state: InstallState) -> None:
+    """Our own PXE: the deployer needs nothing of an earlier install; a busy machine is left alone all the same."""
+    world.eraser.any_state, world.eraser.state = True, S.INSTALLING
+    with pytest.raises(EdgeError, match="busy with it"):
+        world.wipe()
+    world.eraser.state = state
+    world.wipe()
+    assert (world.eraser.erased, world.acts()) == (["S1"], WHOLE)
 
 
 def test_stopped_while_erasing_it_goes_on_watching(world: World) -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.payloads.hardware import BadLinks, FabricLinksJudged
 from clusterctl.formats.alertmanager import parse_alerts
 from clusterctl.operations import incidents
 from clusterctl.operations.context import SiteContext, open_site
@@ -88,6 +90,19 @@ def test_alerts_become_one_incident_until_all_are_resolved(context: SiteContext,
     assert len(incidents.listed(context, resolved=True)) == 2  # one of n2's quarantine
     assert hook.send("POST", "/alerts", content=post_of(alert("aa02", status="resolved"))).json()["changed"] == 1
     assert open_alerts(context) == []
+
+
+def test_an_alert_about_judged_links_opens_no_second_incident(context: SiteContext, tmp_path: Path) -> None:
+    """LinkBitErrors comes from the journal's last judgement, whose links have an incident; without one it is an alert."""
+    hook, judged = browser(context, tmp_path), alert("aa01", alertname="LinkBitErrors", rack="A07")
+    hook.send("POST", "/alerts", content=post_of(judged, group='{}:{alertname="LinkBitErrors"}'))
+    assert open_alerts(context) == [("LinkBitErrors", "A07", 1)]
+    bad = BadLinks(kind="bit_errors", verdict="fail", cause="c", action="a", rack="A07", ends=("n1 mlx5_0", "leaf-1/1"))
+    judgement = FabricLinksJudged(verdict="fail", links=64, bad=1, found=(bad,))
+    context.journal.append([NewEvent(Stream.FABRIC, "links", judgement)])
+    incidents.update(context)
+    found = [one.facts for one in incidents.listed(context) if one.facts.what.value in ("alert", "links")]
+    assert [(facts.what.value, facts.code, facts.place) for facts in found] == [("links", "bit_errors", "A07")]
 
 
 def test_only_a_token_of_an_operator_may_post(context: SiteContext, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ pytestmark = [
 PAGES = (
     "/",
     "/nodes/n2",
+    "/nodes/n2/figures",
+    "/parts/1650",
     "/fabric",
     "/fabric/devices/leaf-2",
     "/incidents",

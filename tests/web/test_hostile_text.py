@@ -20,7 +20,18 @@ from tests.steps.fakes import NOW, identified
 from tests.web.browser import Browser, access
 from tests.web.test_fabric_page import Shape
 
-PATHS = ("/", "/nodes/n2", "/nodes/n1", "/work-orders", "/incidents", "/rma", "/nights", "/fabric")
+PATHS = (
+    "/",
+    "/nodes/n2",
+    "/nodes/n1",
+    "/parts/1650",
+    "/nodes/n2/figures",
+    "/work-orders",
+    "/incidents",
+    "/rma",
+    "/nights",
+    "/fabric",
+)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 LOG = Evidence("journalctl -k", "10.0.0.2", NOW, Origin.REAL, f"kernel: NVRM: {EVIL}\n".encode())
 SEL = Finding(

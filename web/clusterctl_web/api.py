@@ -34,9 +34,9 @@ from clusterctl.operations.json_documents import (
 from clusterctl.operations.maintenance_status import every, found
 from clusterctl.operations.nights import site_nights
 from clusterctl.operations.operation import current_time
-from clusterctl.operations.reports import site_work_orders
 from clusterctl.operations.rma import known_rmas
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.openapi import BASE, document
 
 MOST_EVENTS = 1000
@@ -47,6 +47,7 @@ class Api:
     """Each method answers one path; it only reads."""
 
     live: LiveFleet
+    orders: LiveOrders
 
     def routes(self) -> list[Route]:
         paths: dict[str, Callable[[Request], Any]] = {
@@ -138,7 +139,7 @@ class Api:
 
     def _work_orders(self, request: Request) -> Any:
         del request
-        return work_orders_json(site_work_orders(self.live.context))
+        return work_orders_json(self.orders.current())
 
 
 def _number(request: Request, name: str, default: int) -> int:

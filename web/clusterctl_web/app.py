@@ -28,6 +28,8 @@ from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
 from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.live_orders import LiveOrders
+from clusterctl_web.node_details import NodeDetails
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.plan_pages import PlanPages
@@ -43,16 +45,18 @@ def application(live: LiveFleet, access: SignInRules) -> Starlette:
     renderer = Renderer(live.context.site.settings)
     sessions = UserSessions(access)
     streams = StreamLimit()
-    pages = Pages(live, renderer, sessions, streams, FleetMetrics(live.context))
+    figures, work = FleetMetrics(live.context), LiveOrders(live)
+    pages = Pages(live, renderer, sessions, streams, figures, work)
     orders = Orders(live.context.site.folder)
     more = [
         *ActionPages(orders, renderer, NODES).routes(),
         *ActionPages(orders, renderer, PLANS).routes(),
         *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
         *AlertHook(live.context).routes(),
-        *Api(live).routes(),
+        *Api(live, work).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
-        *OperationPages(live, renderer).routes(),
+        *OperationPages(live, work, renderer).routes(),
+        *NodeDetails(live, renderer, figures).routes(),
         *PlanPages(live.context, renderer).routes(),
         *JobPages(JobViews(live.context), renderer).routes(),
     ]

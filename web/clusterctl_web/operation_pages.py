@@ -12,10 +12,10 @@ from starlette.routing import Route
 
 from clusterctl.operations.incidents import by_channel, history, listed, named
 from clusterctl.operations.nights import site_nights
-from clusterctl.operations.reports import site_work_orders
 from clusterctl.operations.rma import known_rmas
 from clusterctl.operations.tickets import release_offer
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.rendering import Renderer
 
 MOST = 500
@@ -27,6 +27,7 @@ class OperationPages:
     """Pages of what the site does by itself, and of what is to be done by hand."""
 
     live: LiveFleet
+    orders: LiveOrders
     renderer: Renderer
 
     def routes(self) -> list[Route]:
@@ -72,6 +73,6 @@ class OperationPages:
         return self.renderer.html(request, "nights.html.j2", nights=found.nights, record=found.record, nightly=nightly)
 
     async def work_orders(self, request: Request) -> Response:
-        sheet = await run_in_threadpool(site_work_orders, self.live.context)
+        sheet = await run_in_threadpool(self.orders.current)
         racks = [(rack, list(orders)) for rack, orders in groupby(sheet.orders, key=lambda one: one.location.rack)]
         return self.renderer.html(request, "work_orders.html.j2", sheet=sheet, racks=racks)

@@ -16,12 +16,15 @@ from starlette.routing import Route
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Verdict
+from clusterctl.fleet.hardware.parts import fitted
 from clusterctl.fleet.peer_text import visible
+from clusterctl.fleet.state import NodeState
 from clusterctl.operations.explanation import explain
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.actions import NODES
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
+from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import TEMPLATES, Renderer
 from clusterctl_web.sessions import UserSessions
@@ -42,6 +45,7 @@ class Pages:
     sessions: UserSessions
     streams: StreamLimit
     figures: FleetMetrics
+    orders: LiveOrders
 
     def routes(self) -> list[Route]:
         return [
@@ -116,9 +120,18 @@ class Pages:
             why=explain(context, state, self.live.known()),
             actions=NODES.offered(actor_of(request)),
             reports=reports,
+            parts=list(fitted(state)),
+            orders=self._orders(state),
             events=events[: -MOST_EVENTS - 1 : -1],
             older=max(0, len(events) - MOST_EVENTS),
         )
+
+    def _orders(self, state: NodeState) -> list[int]:
+        """Return the numbers of the work orders about a node."""
+        if state.stopped_at is None:
+            return []
+        found = self.orders.current().orders
+        return [order.number for order in found if any(node.name == state.name for node in order.nodes)]
 
     async def evidence(self, request: Request) -> Response:
         """Send one piece of evidence as plain text, without secrets, unprintable characters made visible."""

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from clusterctl.cabling.health.symptoms import span
 from clusterctl.fleet.access import UserRole
+from clusterctl.fleet.quantity import figure
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
 
@@ -43,6 +44,7 @@ def _environment() -> Environment:
     )
     environment.filters["stamp"] = stamp
     environment.filters["span"] = span
+    environment.filters["figure"] = figure
     environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
     environment.globals["navigation"] = NAVIGATION
     environment.globals["UserRole"] = UserRole

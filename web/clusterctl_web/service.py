@@ -11,6 +11,7 @@ from datetime import timedelta
 from ipaddress import ip_address
 from threading import Event, Thread
 
+import anyio.to_thread
 import uvicorn
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
@@ -22,6 +23,8 @@ from clusterctl_web.sessions import SignInRules, StartToken
 
 AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
+THREADS = 8
+"""Requests that are answered at the same time: more would only take memory."""
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -33,6 +36,14 @@ class _Place:
     port: int
     names: tuple[str, ...] = LOOPBACK_NAMES
     tls: ssl.SSLContext | None = None
+
+
+class _Server(uvicorn.Server):
+    """Answers a few requests at the same time; the others wait."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        await super().startup(sockets)
 
 
 def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopped: Event) -> None:
@@ -52,7 +63,7 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
         server_header=False, lifespan="off", timeout_graceful_shutdown=2, proxy_headers=False,
         ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
     )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = _Server(config)
     with listener:
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True)
         thread.start()

@@ -63,7 +63,7 @@ def logs(options: LogsOptions) -> int:
     from clusterctl.operations import node_logs
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.render_logs import logs_json, logs_text, notes
+    from clusterctl_cli.render_logs import logs_json, logs_text
     from clusterctl_cli.stopping import stoppable
 
     request = _request(options)
@@ -74,7 +74,7 @@ def logs(options: LogsOptions) -> int:
         print_document(logs_json(result))
     else:
         echo(logs_text(result, width=terminal_width()))
-    for note in notes(result):
+    for note in node_logs.notes(result):
         echo(note, err=True)
     return result.exit_code
 

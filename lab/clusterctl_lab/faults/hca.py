@@ -148,6 +148,12 @@ FAULTS = (
         change=lambda hca: replace(hca, configured=False),
     ),
     hca_fault(
+        "slow-adapter-under-load",
+        does="an HCA writes at less than a hundredth of its rate while the processors of its host work",
+        shows="ib_write_bw of each HCA to itself under all loads at once: this one is far slower; alone it is normal",
+        change=lambda hca: replace(hca, load_slow=True),
+    ),
+    hca_fault(
         "slow-gpu-path",
         does="an HCA reads and writes GPU memory slowly",
         shows="all_reduce_perf over that rail alone: low bus bandwidth; ib_write_bw of host memory is normal",

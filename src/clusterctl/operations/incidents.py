@@ -19,6 +19,7 @@ from clusterctl.fleet.incidents.derive import Channels, Route, Seen, derive, rou
 from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentKind, IncidentState, Phase, Severity
 from clusterctl.fleet.incidents.nodes import Stopped, stopped
 from clusterctl.fleet.incidents.signals import (
+    SAME_AS_LINKS,
     Nights,
     Signal,
     Trouble,
@@ -167,7 +168,8 @@ def _signals(
     nights = _nights(context, now)
     if nights is not None:
         yield from nights.signals({node.name: node for node in summaries})
-    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED))
+    repeated = SAME_AS_LINKS if _last_judgement(context) is not None else frozenset[str]()
+    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED), repeated)
 
 
 def _link_signals(context: SiteContext, out: Sequence[DisabledPort]) -> Iterator[Signal]:

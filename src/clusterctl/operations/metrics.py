@@ -44,8 +44,6 @@ WINDOW = timedelta(hours=24)
 """Steps that ended in it have their durations exported."""
 JOB_WINDOW = timedelta(days=7)
 """Failures of jobs that were attributed in it are counted."""
-_OVERLAP = timedelta(minutes=5)
-"""Events of several controllers are in the order of their numbers, and their clocks differ."""
 _QUANTILES = (0.5, 0.9, 1.0)
 
 
@@ -160,14 +158,21 @@ class FleetMetrics:
         with self._lock:
             return exposition(self._snapshot())
 
+    def figures(self) -> tuple[NodeFigures, ...]:
+        """Return what is known of each node now."""
+        with self._lock:
+            self._read_nodes(self.context.journal.health().last_seq)
+            return tuple(self._nodes.values())
+
     def _snapshot(self) -> FleetSnapshot:
         """Read the journal and the site's records."""
         context, now = self.context, CLOCK.now()
         health = context.journal.health()
         self._read_nodes(health.last_seq)
-        ends = self._steps.ends
-        since = max(now - WINDOW, ends[-1].at - _OVERLAP) if ends else now - WINDOW
-        self._steps.add(context.journal.recent((Kind.STEP_STARTED, Kind.REPORT_RECORDED), since), now)
+        journal, kinds = context.journal, (Kind.STEP_STARTED, Kind.REPORT_RECORDED)
+        self._steps.add(
+            journal.later(kinds, self._steps.seq) if self._steps.seq else journal.recent(kinds, now - WINDOW), now
+        )
         return self._found(now, health)
 
     def _read_nodes(self, last: int) -> None:
@@ -342,7 +347,7 @@ def _worst(node: NodeState) -> Mapping[tuple[str, str], tuple[float, Bound]]:
             if judged is None:
                 continue
             key, (value, bound) = judged
-            if key not in worst or _margin(value, bound) < _margin(*worst[key]):
+            if key not in worst or margin(value, bound) < margin(*worst[key]):
                 worst[key] = value, bound
     return worst
 
@@ -356,7 +361,8 @@ def _judged(finding: Finding) -> tuple[tuple[str, str], tuple[float, Bound]] | N
     return (finding.check, measured.unit), (measured.value, expected)
 
 
-def _margin(value: float, bound: Bound) -> float:
+def margin(value: float, bound: Bound) -> float:
+    """Return how far a value is from the nearer of its limits; below zero beyond it."""
     margins = [value - bound.low] if bound.low is not None else []
     margins += [bound.high - value] if bound.high is not None else []
     return min(margins)

@@ -220,3 +220,30 @@ def default_window(since: datetime | None, until: datetime | None) -> tuple[date
     """Return the window's ends: the last hour by default."""
     end = until or CLOCK.now()
     return since or end - timedelta(hours=1), end
+
+
+def notes(result: LogsResult) -> Iterator[str]:
+    """Yield what could not be read, and what is missing, as lines."""
+    for source in result.sources:
+        name = _name(source, result)
+        if source.problem:
+            yield f"error: the log could not be read from {name}: {source.problem}"
+            continue
+        if source.read.cut:
+            yield f"{name} has more lines: only the newest {len(result.lines)} are shown; ask for a shorter time"
+        if source.read.unreadable:
+            yield f"{source.read.unreadable} lines of {name} were not understood, and are missing"
+        if source.read.complete is False:
+            yield f"the log of {name} has nothing before {_moment(result.window.since)} UTC: older lines may be lost"
+        if not result.lines:
+            yield f"{name} has no line of {result.node} in this time"
+    if result.cut_events:
+        yield "there are more events: only the newest are shown; clusterctl nodes NODE prints all"
+
+
+def _name(source: LogSource, result: LogsResult) -> str:
+    return "Loki" if source.name == LOKI else f"{result.node}'s journald"
+
+
+def _moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S")

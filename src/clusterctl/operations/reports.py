@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -160,25 +160,42 @@ def node_case(context: SiteContext, node: NodeState) -> NodeCase:
     return case(node, _evidence(context, [node]), _limits_by_sku(context).get(node.sku), events)
 
 
-def site_work_orders(context: SiteContext) -> WorkOrders:
-    """Return the work orders; only nodes that are stopped are read whole."""
+def site_work_orders(
+    context: SiteContext,
+    fleet: Sequence[NodeSummary] | None = None,
+    stopped: Iterable[NodeState] | None = None,
+    planned: Planned | None = None,
+) -> WorkOrders:
+    """Return the work orders; only nodes that are stopped are read whole.
+
+    fleet, stopped  the nodes, and the states of those that are stopped, of a caller that knows them; else they are read
+    planned         the planned cables, likewise
+    """
     now, settings = CLOCK.now(), context.site.settings
-    fleet = _not_retired(context)
-    states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
-    going_on = [node for node in fleet if node.stopped_at is None]
+    nodes = [node for node in fleet or context.nodes() if node.stage is not Stage.RETIRED]
+    if stopped is None:
+        stopped = [context.journal.state(node.id) for node in nodes if node.stopped_at is not None]
+    going_on = [node for node in nodes if node.stopped_at is None]
+    if planned is None:
+        planned = planned_cables(context) if len(going_on) < len(nodes) else {}
     return WorkOrders(
         site=settings.name,
         simulated=settings.simulated,
         at=now,
-        nodes=len(fleet),
+        nodes=len(nodes),
         unseen=sum(node.stage is Stage.SEEN for node in going_on),
-        orders=work_orders(states, now, _proven_faults(context), _planned_cables(context) if states else {}),
+        orders=work_orders(stopped, now, _proven_faults(context), planned),
         held=tuple(node for node in going_on if node.held(now)),
     )
 
 
-def _not_retired(context: SiteContext) -> list[NodeSummary]:
-    return [node for node in context.nodes() if node.stage is not Stage.RETIRED]
+def for_work_orders(node: NodeState) -> NodeState:
+    """Return the node without the findings that admit it: all that work orders need, in a fraction of the memory."""
+    reports = {
+        step: replace(report, findings=tuple(one for one in report.findings if not one.verdict.admits))
+        for step, report in node.reports.items()
+    }
+    return replace(node, reports=reports)
 
 
 def _proven_faults(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest, ...]]]:
@@ -290,7 +307,7 @@ def _of_pairs(node: NodeState, *, whole: bool) -> Iterable[Digest]:
                 yield from finding.evidence
 
 
-def _planned_cables(context: SiteContext) -> Planned:
+def planned_cables(context: SiteContext) -> Planned:
     """Return the planned cables by either end; none where the site has no wiring plan yet."""
     from clusterctl.edges.site import contents  # likewise
 

@@ -14,7 +14,7 @@ from clusterctl.fleet.decisions.identity import leaving, retired
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
-from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.node import Drive, Inventory, Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
@@ -62,13 +62,16 @@ def check_same(node: NodeState, seen: Inventory) -> None:
         )
 
 
-def check_erasable(node: NodeState, status: InstallStatus) -> None:
-    """Raise `EdgeError` where the installer could not erase it. A machine that was never seen erasing is not erased."""
+def check_erasable(node: NodeState, status: InstallStatus, *, installed_only: bool) -> None:
+    """Raise `EdgeError` where the installer could not erase it. A machine that was never seen erasing is not erased.
+
+    `installed_only`: it erases only what it has installed.
+    """
     if status.state in BUSY:
         raise EdgeError(
             f"the installer is busy with it ({status.detail})", where=node.name, remedy="wait until it has finished"
         )
-    if status.state not in ERASABLE:
+    if installed_only and status.state not in ERASABLE:
         raise EdgeError(
             f"the installer erases only what it has installed ({status.detail or status.state.value}), and "
             "was not seen to erase this one",
@@ -93,6 +96,13 @@ def not_seen(node: NodeState) -> EdgeError:
     )
 
 
+def _known_serials(node: NodeState) -> tuple[Serial, ...]:
+    """Return the serials of its drives; none where one of them has no serial: nothing would identify it."""
+    drives = (node.inventory.drives if node.inventory is not None else None) or ()
+    serials = tuple(drive.serial for drive in drives if drive.serial)
+    return serials if len(serials) == len(drives) else ()
+
+
 def _serials(drives: Iterable[Drive]) -> list[str]:
     return sorted(drive.serial or drive.slot for drive in drives)
 
@@ -110,13 +120,18 @@ Digests = tuple[Digest, ...]
 
 @dataclass(frozen=True, slots=True)
 class DriveWiper:
-    """Erases drives and retires nodes. `poll_s`: seconds between two looks at the installer."""
+    """Erases drives and retires nodes.
+
+    poll_s           seconds between two looks at the installer
+    host_address_of  a node's own address by the site, where it has one
+    """
 
     eraser: Eraser
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
     journal: Journal
     poll_s: float
+    host_address_of: Callable[[str], str] = lambda _name: ""
 
     def wipe(self, node: NodeState, intents: IntentLog, reason: str, deadline: Deadline) -> None:
         """Erase the node's drives and retire it. Raise `EdgeError` where that may not be done, or failed."""
@@ -138,6 +153,8 @@ class DriveWiper:
             authorized_key="",
             user="",
             host_key_private="",
+            address=self.host_address_of(node.name),
+            erase=_known_serials(node),
         )
 
 
@@ -168,7 +185,8 @@ class _Wipe:
 
         Return whether the installer is seen to erase it.
         """
-        check_erasable(self.node, status)
+        installed_only = not self.services.eraser.erases_any(self.target.name)
+        check_erasable(self.node, status, installed_only=installed_only)
         proof = self._prove()
         intent = ActIntended(act=Act.RETIRE_ERASE, target=self.target.serial)
         self._write(leaving(self.node, self.reason), node_event(self.node.id, intent, proof))

@@ -246,6 +246,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "configured": hca.configured,
         "gpu_path_slow": hca.gpu_path_slow,
         "load_hot": hca.load_hot,
+        "load_slow": hca.load_slow,
         "plugged": hca.cable is not None,
         "interface": f"ib{hca.rail}",
         "lid": 8 * machine.index + hca.rail + 16,

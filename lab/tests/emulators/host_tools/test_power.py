@@ -1,4 +1,4 @@
-"""The lab's weak power supplies: GPUs are braked while processors work, and by themselves they are not."""
+"""Faults that show only while processors work: weak power supplies brake GPUs, a weak adapter hardly writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.registry import NODE_LOADS
 from clusterctl_lab.emulators.host_tools.host import power
-from clusterctl_lab.emulators.host_tools.host.facts import Facts
+from clusterctl_lab.emulators.host_tools.host.facts import Facts, Hca
 from clusterctl_lab.faults import find
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
@@ -35,10 +35,23 @@ def of(*, weak_power: bool) -> Facts:
     return Facts(weak_power=weak_power)
 
 
-def test_gpus_are_braked_while_processors_work(tmp_path: Path) -> None:
-    """As the kernel shows a program of the lab's; others at work are none of the load."""
+def with_work(folder: Path) -> Path:
+    """Write what the kernel shows of a program of the lab's that loads the processors, and of another one."""
     for pid, words in ((1, "/sbin/init"), (7, "/usr/bin/python3\0-IS\0/usr/local/bin/cpu-memory-load\x0030\x0070\0")):
-        (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "cmdline").write_text(words)
-    assert power.brakes_gpus(of(weak_power=True), tmp_path)
-    assert not power.brakes_gpus(of(weak_power=False), tmp_path)
+        (folder / str(pid)).mkdir()
+        (folder / str(pid) / "cmdline").write_text(words)
+    return folder
+
+
+def test_gpus_are_braked_while_processors_work(tmp_path: Path) -> None:
+    """Others at work are none of the load."""
+    processes = str(with_work(tmp_path))
+    assert power.brakes_gpus(of(weak_power=True), processes)
+    assert not power.brakes_gpus(of(weak_power=False), processes)
+
+
+def test_a_weak_adapter_is_slow_while_processors_work(tmp_path: Path) -> None:
+    """The others of its host are not."""
+    processes = str(with_work(tmp_path))
+    assert power.slows_adapter(Hca(load_slow=True), processes)
+    assert not power.slows_adapter(Hca(load_slow=False), processes)

@@ -35,6 +35,8 @@ NIGHT_STUCK = "night_stuck"
 NIGHT_NOT_GOLD = "night_not_gold"
 BAD_LINKS = "bad_links"
 BAD_LINK = "bad_link"
+SAME_AS_LINKS = frozenset({"LinkBitErrors"})
+"""Alerts of the shipped rules about the last judgement of the links: where there is one, its links have incidents."""
 _ENDS = 2
 
 
@@ -228,11 +230,17 @@ def node_member(node: NodeSummary) -> Member:
     )
 
 
-def alert_signals(last: Iterable[Event]) -> Iterator[Signal]:
-    """Yield the firing alerts, one signal per group of Alertmanager. `last`: the last event of each alert."""
+def alert_signals(last: Iterable[Event], repeated: Collection[str] = ()) -> Iterator[Signal]:
+    """Yield the firing alerts, one signal per group of Alertmanager.
+
+    last      the last event of each alert
+    repeated  names of alerts about what has incidents already
+    """
     groups: dict[tuple[str, str], list[tuple[Event, AlertReceived]]] = defaultdict(list)
     for event in last:
-        if isinstance(event.payload, AlertReceived) and event.payload.firing:
+        if not isinstance(event.payload, AlertReceived) or event.payload.name in repeated:
+            continue
+        if event.payload.firing:
             groups[event.payload.group, event.payload.name].append((event, event.payload))
     for found in groups.values():
         yield _alert_signal(found)

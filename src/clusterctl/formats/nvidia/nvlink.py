@@ -111,11 +111,12 @@ def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     gpus: list[GpuLinkErrors] = []
     found: dict[int, dict[NvLinkError, int]] = {}
     for where, line in _lines(text, _ERRORS):
-        if gpu := _GPU.match(line):
+        if gpus and (counter := _COUNTER.match(line)):  # nearly every line
+            link, name, value = counter.groups()
+            _add_counter(found.setdefault(int(link), {}), name, value, where)
+        elif gpu := _GPU.match(line):
             found = {}
             gpus.append(GpuLinkErrors(int(gpu["index"]), gpu["uuid"], found))
-        elif gpus and (counter := _COUNTER.match(line)):
-            _add_counter(found.setdefault(int(counter["link"]), {}), counter, where)
         elif not (gpus and (_INACTIVE_LINK.match(line) or _INACTIVE.search(line))):
             raise _not_understood(line, where)
     if not gpus:
@@ -124,10 +125,10 @@ def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     return tuple(gpus)
 
 
-def _add_counter(link: dict[NvLinkError, int], counter: re.Match[str], where: str) -> None:
-    error = _LINK_ERRORS.get(counter["name"])
+def _add_counter(link: dict[NvLinkError, int], name: str, value: str, where: str) -> None:
+    error = _LINK_ERRORS.get(name)
     if error is not None:
-        link[error] = _count(counter["value"], where)
+        link[error] = _count(value, where)
 
 
 def _require_counters(gpus: Iterable[GpuLinkErrors]) -> None:

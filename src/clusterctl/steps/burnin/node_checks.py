@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,9 @@ from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.recordings.session import session_evidence
 from clusterctl_burnin.roots import link_roots
 from clusterctl_burnin.sweep import Sweep, judge, sweep, unmeasured
+
+_JUDGING = threading.Lock()
+"""One answer is judged at a time: threads would take turns anyway, and each would compile the patterns of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,8 @@ class NodeChecker:
         if node.recorded and not again:
             driver = expected.driver_version
             node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
-        judged = judge(plan.checks, answer, expected)
+        with _JUDGING:
+            judged = judge(plan.checks, answer, expected)
         node.findings += judged.findings
         node.keep(judged.evidence)
         if node.recorded and not again:

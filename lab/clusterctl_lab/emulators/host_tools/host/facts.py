@@ -57,6 +57,7 @@ class Hca(_Record):
     configured   a subnet manager has made its port active
     gpu_path_slow   it reads and writes GPU memory slowly
     load_hot        its chip gets too hot under load
+    load_slow       it hardly writes while processors work
     symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot,
         load_downs more once the fabric has been loaded
     """
@@ -79,6 +80,7 @@ class Hca(_Record):
     configured: bool
     gpu_path_slow: bool
     load_hot: bool
+    load_slow: bool
     plugged: bool
     interface: str
     lid: int

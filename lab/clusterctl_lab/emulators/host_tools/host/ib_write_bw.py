@@ -24,10 +24,13 @@ from collections.abc import Sequence
 from clusterctl_lab.emulators.host_tools.host import flows
 from clusterctl_lab.emulators.host_tools.host.facts import Hca, load
 from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, mark
+from clusterctl_lab.emulators.host_tools.host.power import slows_adapter
 
 GET_ADDRESS = 0x8915  # SIOCGIFADDR, linux/sockios.h
 REAL = "/usr/bin/ib_write_bw"
 CHUNK = 1 << 20
+STALL_S = 10.0
+"""How long an adapter that is slow while other loads run stops after each message."""
 RULE = "-" * 87
 
 
@@ -135,6 +138,7 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
     with control, control.makefile("rwb") as lines:
         where = json.loads(lines.readline())
         message, sent = bytes(options.size), 0
+        slow = where["guid"] == hca.guid and slows_adapter(hca)  # to itself: only while other loads run
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as data:
             data.bind((ipv4_address(hca.interface), 0))
             data.connect((where["address"], where["port"]))
@@ -143,6 +147,7 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
             while _goes_on(options, sent, time.monotonic() - started):
                 data.sendall(message)
                 sent += 1
+                time.sleep(STALL_S if slow else 0)
             flows.end(hca.guid, where["guid"], began)
             data.shutdown(socket.SHUT_WR)
             lines.write(f"{options.size * sent}\n".encode())
