@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import ClaimLostError, UsageError
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId
 from clusterctl.operations.context import open_site
 from clusterctl_cli.main import cli
 from tests.cli.site_of_three import HOT, PROOF, SWAPPED, append, quarantined, run, seq, write
+from tests.events import new_event
+from tests.steps.fakes import inventory
 
 WHY = ("--reason", "ticket 7", "--yes")
 WAIVE = ("waive", "n2", "--check", "gpu_ecc", "--until", "30d", *WHY)
@@ -235,6 +240,25 @@ def test_a_wipe_shows_the_drives_first(site: Path) -> None:
     assert [effect["node"] for effect in plan["effects"]] == ["n1"]
     assert "serial DISK-S1" in plan["effects"][0]["text"]
     assert seq(site) == before
+
+
+PXE = "provisioning:\n  backend: pxe\n  interface: eno2\n  address: 10.20.0.2\n  image: debian-12\n\n"
+
+
+def test_a_wipe_over_our_own_pxe_needs_the_serial_of_each_drive(site: Path) -> None:
+    """The machine compares them with its own before it erases: a drive without one is for the operator."""
+    file = site / "site.yml"
+    file.write_text(re.sub(r"(?ms)^provisioning:\n.*?\n\n", PXE, file.read_text()))
+    wipe = ("retire", "n1", "--wipe", "--reason", "sold", "--dry-run")
+    assert "erase 0, serial DISK-S1, M.2, 480 GB" in run(site, *wipe).stdout
+    known = inventory("S1")
+    nameless = replace(known, drives=(replace((known.drives or ())[0], serial=None),))
+    data = {"inventory": inventory_to_data(nameless), "sku": "lab", "root_disk": "D"}
+    journal = open_site(site).journal
+    journal.append([new_event("node", "id-n1", Kind.NODE_IDENTIFIED, data)])
+    journal.close()
+    with pytest.raises(UsageError, match="no serial of drive 0"):
+        run(site, *wipe)
 
 
 def test_a_wipe_takes_the_right_serial(site: Path) -> None:

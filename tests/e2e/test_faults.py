@@ -81,7 +81,7 @@ def cast(expected: Sequence[Expectation]) -> Cast:
     others = [each for each in when["running"] if each.suite != "bootstrap"]
     size = max(-(-len(usual) // BATCHES), len(others))
     stages = [next(names) for _ in range(size)]
-    batches = [*(usual[at : at + size] for at in range(0, len(usual), size)), *([others] if others else [])]
+    batches = [*(usual[at : at + size] for at in range(0, len(usual), max(size, 1))), *([others] if others else [])]
     running = tuple(dict(zip(stages, batch, strict=False)) for batch in batches)
     return Cast(alone["delivered"], alone["configure"], running, tuple(next(names) for _ in range(HEALTHY)))
 

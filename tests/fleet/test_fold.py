@@ -21,6 +21,7 @@ from clusterctl.fleet.payloads.decisions import (
     HoldSet,
     NodeMerged,
     NodeReleased,
+    NodeRelocated,
     NodeRetired,
     ReinstallOrdered,
     RevalidationOrdered,
@@ -364,6 +365,28 @@ def test_a_retired_node_does_not_move(name: str) -> None:
     retired = replace(FULL, stage=Stage.RETIRED)
     with pytest.raises(ConflictError, match="its stage has changed meanwhile"):
         apply(retired, written(node_event(retired.id, CASES[name].payload), SEQ, NOW))
+
+
+@pytest.mark.parametrize(
+    ("stage", "stopped", "since", "after"),
+    [
+        (Stage.QUARANTINED, Step.BURNIN, Step.CABLE, Step.CABLE),
+        (Stage.QUARANTINED, Step.INSTALL, Step.CABLE, Step.INSTALL),
+        (Stage.QUARANTINED, Step.CABLE, Step.CABLE, Step.CABLE),
+        (Stage.QUARANTINED, Step.BURNIN, None, Step.BURNIN),
+        (Stage.QUARANTINED, None, Step.CABLE, None),
+        (Stage.CABLED, Step.BURNIN, Step.CABLE, Step.BURNIN),
+    ],
+)
+def test_what_was_moved_is_released_to_the_first_step_that_must_prove_it(
+    stage: Stage, stopped: Step | None, since: Step | None, after: Step | None
+) -> None:
+    """Never to a later one than where it stopped; outside of quarantine nothing waits for a release."""
+    before = replace(FULL, stage=stage, stopped_at=stopped)
+    payload = NodeRelocated(changes="rack A01 → A02", serial="S1", reason="moved", since=since)
+    state = apply(before, written(node_event(FULL.id, payload), SEQ, NOW))
+    assert state.stopped_at is after
+    assert state.stage is stage
 
 
 def test_the_fold_of_a_stream_is_one_event_after_the_other() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.acts import PlaceDetails
-from clusterctl.fleet.decisions.relocate import changes, first_step, relocated
+from clusterctl.fleet.decisions.relocate import changes, first_step, relocatable, relocated
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.decisions import HoldSet
 from clusterctl.fleet.payloads.node import NodeDescribed
-from tests.fleet.people import after, node, stopped
+from tests.fleet.people import NOW, after, node, stopped
 
 WAS = PlaceDetails(name="n1", bmc="10.0.0.1", rack="A01", unit=4, readdressed=False)
 
@@ -54,6 +57,13 @@ def test_no_step_counts_that_was_not_taken(stage: Stage, expected: Stage) -> Non
     """A node that never was cabled stays where it is; every later one is before its cables again."""
     moved = after(node(stage), relocated(node(stage), WAS, now(rack="B02"), "a new hall", ()))
     assert (moved.stage, moved.location.rack) == (expected, "B02")
+
+
+def test_a_node_of_a_rolling_change_keeps_its_name() -> None:
+    """The plan names its nodes: it is left to finish with this one."""
+    held = after(node(Stage.GOLD), [node_event(node().id, HoldSet(reason="kernel", plan="kernel-6.8"))])
+    with pytest.raises(UsageError, match=r"the plan kernel-6\.8 changes it now"):
+        relocatable(held, NOW)
 
 
 def test_quarantine_survives_the_move() -> None:

@@ -42,6 +42,25 @@ def test_numbers_that_are_none(target: Target, wrong: str) -> None:
             target.run(f"{text[: number.start()]}{wrong}{text[number.end() :]}")
 
 
+BULK = {
+    "deep lists": "[" * 150_000,
+    "deep objects": '{"a":' * 50_000,
+    "one long cell": "9" * 150_000,
+    "one quotation": '"' + "a" * 150_000,
+    "quotation marks": '"' * 150_000,
+    "commas": "," * 150_000,
+    "lines": "\n" * 150_000,
+}
+"""Texts that are beyond a limit of Python's own readers: levels of JSON, bytes in a cell of CSV, digits of a number."""
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_bulk(target: Target) -> None:
+    """A peer that sends much of one kind is the parser's documented error, or nothing."""
+    for text in BULK.values():
+        target.run(text)
+
+
 @settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
 @given(target=st.sampled_from(TARGETS), text=st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
 def test_any_text(target: Target, text: str) -> None:

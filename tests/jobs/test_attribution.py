@@ -21,8 +21,8 @@ from clusterctl.jobs.evidence import (
     Source,
     Stack,
 )
-from clusterctl.jobs.explain import explain
 from clusterctl.jobs.kernel_lines import kernel_meaning
+from clusterctl.operations.line_explanation import explain
 
 T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
 RANKS = {rank: f"n{rank // 2}" for rank in range(8)}

@@ -39,7 +39,7 @@ TARGETS = (
     ),
     Target(f"{FLEET}/stages.py", ("tests/fleet/test_stages.py::test_the_page_is_the_table", "tests/fleet/test_stages.py"), held=True),
     Target(f"{FLEET}/fold.py", ("tests/fleet/test_fold.py",)),
-    Target(f"{FLEET}/settings/history.py", ("tests/steps/settings/test_apply_baseline.py",)),
+    Target(f"{FLEET}/settings/history.py", ("tests/fleet/test_settings_history.py",), held=True),
     Target(
         f"{FLEET}/fabric/history.py",
         ("tests/fleet/test_fabric_history.py",),

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
-from clusterctl.fleet.errors import CancelledError, ClaimLostError, EdgeError, OutcomeUnknownError, UnreachableError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    CancelledError,
+    ClaimLostError,
+    EdgeError,
+    OutcomeUnknownError,
+    UnreachableError,
+)
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Unread
@@ -33,12 +40,20 @@ class FakeEraser:
     state: InstallState = S.INSTALLED
     left: list[InstallState] = field(default_factory=lambda: [S.ERASING, S.RELEASING, S.READY])
     errors: list[EdgeError] = field(default_factory=list)
-    lost: list[EdgeError] = field(default_factory=list)
+    lost: list[EdgeError | None] = field(default_factory=list)
     erased: list[str] = field(default_factory=list)
+    root_disks: list[str] = field(default_factory=list)
+    before: Callable[[], object] = lambda: None
     stops: threading.Event = field(default_factory=threading.Event)
+    any_state: bool = False
+
+    def erases_any(self, name: str) -> bool:
+        return self.any_state
 
     def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        self.before()
         deadline.check("erasing")
+        self.root_disks.append(target.root_disk)
         if self.errors:
             raise self.errors.pop(0)
         self.erased.append(target.serial)
@@ -49,8 +64,8 @@ class FakeEraser:
         status = self._status()
         if self.state in (S.ERASING, S.RELEASING):
             self.stops.set()
-            if self.lost:
-                raise self.lost.pop(0)
+            if self.lost and (error := self.lost.pop(0)) is not None:
+                raise error
             self.state = self.left.pop(0)
         return {target.name: status for target in targets}
 
@@ -176,6 +191,17 @@ def test_only_what_the_installer_can_erase(world: World, state: InstallState) ->
     assert (world.eraser.erased, world.acts()) == ([], [])
 
 
+@pytest.mark.parametrize("state", [S.ABSENT, S.READY])
+def test_an_installer_that_needs_no_install_erases_any(world: World, state: InstallState) -> None:
+    """Our own PXE: the deployer needs nothing of an earlier install; a busy machine is left alone all the same."""
+    world.eraser.any_state, world.eraser.state = True, S.INSTALLING
+    with pytest.raises(EdgeError, match="busy with it"):
+        world.wipe()
+    world.eraser.state = state
+    world.wipe()
+    assert (world.eraser.erased, world.acts()) == (["S1"], WHOLE)
+
+
 def test_stopped_while_erasing_it_goes_on_watching(world: World) -> None:
     """Ctrl-C leaves a node in quarantine with the state of the work; the next call watches, and erases nothing again."""
     with pytest.raises(CancelledError, match="until the drives of n1 are erased"):
@@ -252,6 +278,7 @@ def test_a_drive_that_fails_keeps_the_machine(world: World) -> None:
     with pytest.raises(EdgeError, match="not erased") as caught:
         world.wipe()
     assert "retire n1 --wipe again" in caught.value.remedy
+    assert world.acts()[-1] == "retire.erase failed"
     assert world.book.state(NODE).stage is Stage.QUARANTINED
     world.wipe()
     assert (world.eraser.erased, world.book.state(NODE).stage) == (["S1", "S1"], Stage.RETIRED)
@@ -299,3 +326,63 @@ def test_a_run_that_lost_the_node_erases_nothing(world: World) -> None:
             world.book.state(NODE), acts, "sold", Deadline.after(60)
         )
     assert world.eraser.erased == []
+
+
+def test_a_claim_that_is_lost_right_before_the_request(world: World) -> None:
+    """Another run took the node over after the intent was written: the installer gets no request."""
+    claims = world.book.claim([NODE], "r").granted
+
+    def take_over() -> None:
+        world.book.release(claims.values())
+        world.book.claim([NODE], "other")
+
+    world.eraser.before = take_over
+    with pytest.raises(ClaimLostError):
+        DriveWiper(world.eraser, world, address_of, world.book, 0.01).wipe(
+            world.book.state(NODE), IntentLog(world.book, claims), "sold", Deadline.after(60)
+        )
+    assert world.eraser.erased == []
+
+
+@pytest.mark.parametrize("states", [[S.READY], [S.RELEASING, S.READY], [S.RELEASING, S.RELEASING, S.READY]])
+def test_a_machine_that_is_only_given_back_is_not_erased(world: World, states: list[InstallState]) -> None:
+    """An installer that ignores the erase releases the machine with its data: it is not retired as erased, also later."""
+    world.eraser.left = states
+    with pytest.raises(EdgeError, match="was not seen to erase"):
+        world.wipe()
+    assert world.acts()[-1] == "retire.erase failed"
+    assert "retire.erase begun" not in world.acts()
+    with pytest.raises(EdgeError, match="was not seen to erase"):
+        world.wipe()
+    assert (world.book.state(NODE).stage, world.bmc.state) == (Stage.QUARANTINED, Power.ON)
+
+
+def test_an_erase_that_begins_after_the_answer_is_seen(world: World) -> None:
+    """Its begin is in the journal as soon as it is seen, so that a later call need not see it again."""
+    world.eraser.left = [S.RELEASING, S.ERASING, S.READY]
+    world.wipe()
+    assert world.acts() == WHOLE
+
+
+def test_an_installer_that_refuses_the_login_is_not_asked_again(world: World) -> None:
+    """An account would be locked out."""
+    world.eraser.lost = [AuthenticationError("refused"), UnreachableError("away")]
+    with pytest.raises(AuthenticationError):
+        world.wipe()
+    assert len(world.eraser.lost) == 1
+
+
+def test_only_failures_in_a_row_count(world: World) -> None:
+    """An answer in between begins the count again."""
+    world.eraser.left = [S.ERASING, S.ERASING, S.READY]
+    away: list[EdgeError | None] = [UnreachableError("away")] * TROUBLES
+    world.eraser.lost = [*away, None, *away]
+    world.wipe()
+    assert world.book.state(NODE).stage is Stage.RETIRED
+
+
+def test_the_request_names_the_machines_root_disk(world: World) -> None:
+    """As discover knows it, not the serial that stands in where none is known."""
+    world.wipe()
+    assert world.eraser.root_disks == [world.book.state(NODE).root_disk]
+    assert world.eraser.root_disks != ["S1"]

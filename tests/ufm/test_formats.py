@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterctl.cabling.alarm_meanings import meaning_of, name_of, sort_alarms
+from clusterctl.cabling.alarms import meaning_of, name_of, sort_alarms
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.alarms import FabricAlarm, Meaning
 from clusterctl.fleet.fabric.history import port_name

@@ -74,6 +74,10 @@ class Installers:
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         return self._of(target.name).installer.release(target, deadline)
 
+    def erases_any(self, name: str) -> bool:
+        eraser = self._of(name).eraser
+        return eraser is not None and eraser.erases_any(name)
+
     def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         eraser = self._of(target.name).eraser
         if eraser is None:

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from clusterctl.cabling.alarm_cursor import new_alarms
+from clusterctl.cabling.alarms import new_alarms
 from clusterctl.cabling.explain.findings import faults_of_fabric
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.health.findings import HealthFinding, fabric_labels

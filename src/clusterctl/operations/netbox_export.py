@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.edges.netbox.api import NetboxApi, NetboxListing
-from clusterctl.edges.netbox.export_record import ExportRecord, export_file, read_export_record
+from clusterctl.edges.netbox.kept_records import ExportRecord, export_file, read_export_record
 from clusterctl.edges.netbox.reading import site_id
 from clusterctl.fleet.errors import (
     AuthenticationError,

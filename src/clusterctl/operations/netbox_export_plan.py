@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.edges.netbox.export_record import ExportRecord
+from clusterctl.edges.netbox.kept_records import ExportRecord
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, Stage
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.state import NodeState

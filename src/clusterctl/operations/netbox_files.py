@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.edges.netbox.import_record import ImportRecord, digest
+from clusterctl.edges.netbox.kept_records import ImportRecord, digest
 from clusterctl.edges.netbox.reading import SiteReading
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.host_networks import network_rules

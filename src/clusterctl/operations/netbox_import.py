@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.netbox.api import NetboxApi
-from clusterctl.edges.netbox.import_record import ImportRecord, digest, read_record, record_file
+from clusterctl.edges.netbox.kept_records import ImportRecord, digest, import_file, read_import_record
 from clusterctl.edges.netbox.reading import SiteReading, read_site, site_id
 from clusterctl.edges.netbox.session import NetboxConnection
 from clusterctl.edges.site import Site, load_site
@@ -132,7 +132,7 @@ def prepare(folder: Path, request: NetboxImportRequest, control: Control) -> Imp
     sheet = Path(site.path(site.settings.nodes.csv))
     opened = connection(site)
     source = f"{netbox.url} {netbox.site}"
-    record = read_record(record_file(site.folder), source)
+    record = read_import_record(import_file(site.folder), source)
     control.on_event(Event(text=f"reading {netbox.site} from {netbox.url}"))
     with NetboxApi(opened, Deadline.after(netbox.seconds, control.cancelled)) as api:
         choice = node_choice(netbox)
@@ -309,7 +309,7 @@ def run(plan: ImportPlan, control: Control) -> ImportResult:
     outcomes = [*_write_sheet(plan)]
     for file in plan.files:
         outcomes += _write_file(file)
-    plan.record.write(record_file(plan.site.folder))
+    plan.record.write(import_file(plan.site.folder))
     complete = not any(conflict.left_out and conflict.kind not in EXPECTED for conflict in plan.conflicts) and not any(
         file.change.refused for file in plan.files
     )

@@ -13,7 +13,7 @@ from clusterctl.edges.os_images.initramfs import PROBE, script
 from clusterctl.edges.pxe.accounts import diagnose
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.checks import examine
-from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, ImageProfile
+from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, EraseProfile, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
@@ -31,7 +31,8 @@ def pxe_installer(site: Site, bmcs: Bmcs, stack: contextlib.ExitStack) -> PxeIns
     attempts = AttemptStore(state_dir(site) / "pxe" / "machines")
     service = pxe_service(site, settings, attempts)
     stack.callback(service.close)
-    return PxeInstaller(factory(settings), attempts, service, bmcs)
+    erasing = AttemptFactory(settings, EraseProfile(settings, BootFolder(settings.boot_folder)), CLOCK)
+    return PxeInstaller(factory(settings), attempts, service, bmcs, erasing)
 
 
 def rename_records(site: Site, former: str, name: str) -> None:

@@ -78,7 +78,8 @@ class SiteAdapters:
         if self._settings.pxe is not None:
             from clusterctl.operations.pxe import pxe_installer
 
-            found["pxe"] = Backend(pxe_installer(self._site, self.bmcs, self._closing))
+            pxe = pxe_installer(self._site, self.bmcs, self._closing)
+            found["pxe"] = Backend(pxe, pxe)
         found["existing"] = Backend(NoInstaller())
         return found
 

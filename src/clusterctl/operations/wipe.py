@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
+from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
@@ -17,12 +18,14 @@ from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
-from clusterctl.operations.site_facts import never_installed
+from clusterctl.operations.site_facts import backend_of, never_installed
 from clusterctl.ports import Deadline, Eraser
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import DriveWiper
 
 NAME = "retire --wipe"
+ERASING = frozenset({"maas", "pxe"})
+"""Backends that erase drives; with another one nothing is begun, and the node stays as it is."""
 WIPE_S = 48 * 3600.0
 """Overwriting a drive of 30 TB takes a day and a half; a later run goes on watching."""
 
@@ -66,6 +69,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
             context.site.bmc_address,
             context.journal,
             context.site.settings.timing.install_poll_s,
+            host_networks(context.site).address,
         )
         try:
             fresh = context.journal.state(node.id)
@@ -103,8 +107,17 @@ def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Se
     if never_installed(context.site, node):
         remedy = "erase its drives by hand, then retire it without --wipe"
         raise UsageError("clusterctl did not install it, and never writes to its disks", where=node.name, remedy=remedy)
+    backend = backend_of(context.site, node.name)
+    if backend not in ERASING:
+        remedy = "erase its drives by hand, then retire it without --wipe"
+        raise UsageError(f"its provisioning backend {backend} erases no drives", where=node.name, remedy=remedy)
     drives = node.inventory.drives if node.inventory is not None else None
     if not (node.serial and drives and node.inventory and node.inventory.complete("drives")):
         remedy = f"clusterctl discover --limit {node.name} first, or retire it without --wipe"
         raise UsageError("its serial or its drives are not known", where=node.name, remedy=remedy)
+    nameless = [drive.slot for drive in drives if not drive.serial]
+    if backend == "pxe" and nameless:
+        remedy = "erase its drives by hand, then retire it without --wipe"
+        message = f"its BMC reports no serial of drive {', '.join(nameless)}: nothing would identify it on the machine"
+        raise UsageError(message, where=node.name, remedy=remedy)
     return drives

@@ -44,6 +44,7 @@ class InstallTarget(NeverPickled):
     authorized_key    the controller's public key
     address           of the host's booting port; empty where the installer decides
     network           empty where the installer's default is wanted
+    erase             serials of all its drives, where they are to be erased instead
     """
 
     name: str
@@ -59,6 +60,7 @@ class InstallTarget(NeverPickled):
     root_rule: RootDisk | None = None
     address: str = ""
     network: HostNetwork = field(default_factory=HostNetwork)
+    erase: tuple[Serial, ...] = ()
 
     @property
     def disk(self) -> DiskContract:
@@ -161,7 +163,11 @@ class Installer(Protocol):
 
 
 class Eraser(Protocol):
-    """Erases machines that it installed: what an installer can do for those that leave for good."""
+    """Erases machines: what an installer can do for those that leave for good."""
+
+    def erases_any(self, name: str) -> bool:
+        """Return whether it erases this node also where it has not installed it, or has given it back."""
+        ...
 
     def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Give the machine back with every drive erased: returns at once, mostly ERASING; READY when it is done.

@@ -14,7 +14,7 @@ from clusterctl.fleet.decisions.identity import leaving, retired
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
-from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.node import Drive, Inventory, Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
@@ -62,13 +62,16 @@ def check_same(node: NodeState, seen: Inventory) -> None:
         )
 
 
-def check_erasable(node: NodeState, status: InstallStatus) -> None:
-    """Raise `EdgeError` where the installer could not erase it. A machine that was never seen erasing is not erased."""
+def check_erasable(node: NodeState, status: InstallStatus, *, installed_only: bool) -> None:
+    """Raise `EdgeError` where the installer could not erase it. A machine that was never seen erasing is not erased.
+
+    `installed_only`: it erases only what it has installed.
+    """
     if status.state in BUSY:
         raise EdgeError(
             f"the installer is busy with it ({status.detail})", where=node.name, remedy="wait until it has finished"
         )
-    if status.state not in ERASABLE:
+    if installed_only and status.state not in ERASABLE:
         raise EdgeError(
             f"the installer erases only what it has installed ({status.detail or status.state.value}), and "
             "was not seen to erase this one",
@@ -83,6 +86,21 @@ def erase_failed(node: NodeState, status: InstallStatus) -> EdgeError:
         where=node.name,
         remedy=f"replace or destroy the drive that fails, then clusterctl retire {node.name} --wipe again",
     )
+
+
+def not_seen(node: NodeState) -> EdgeError:
+    return EdgeError(
+        "the installer gave the machine back, and was not seen to erase its drives",
+        where=node.name,
+        remedy="install it and retire it again, or erase its drives by hand and retire it without --wipe",
+    )
+
+
+def _known_serials(node: NodeState) -> tuple[Serial, ...]:
+    """Return the serials of its drives; none where one of them has no serial: nothing would identify it."""
+    drives = (node.inventory.drives if node.inventory is not None else None) or ()
+    serials = tuple(drive.serial for drive in drives if drive.serial)
+    return serials if len(serials) == len(drives) else ()
 
 
 def _serials(drives: Iterable[Drive]) -> list[str]:
@@ -102,13 +120,18 @@ Digests = tuple[Digest, ...]
 
 @dataclass(frozen=True, slots=True)
 class DriveWiper:
-    """Erases drives and retires nodes. `poll_s`: seconds between two looks at the installer."""
+    """Erases drives and retires nodes.
+
+    poll_s           seconds between two looks at the installer
+    host_address_of  a node's own address by the site, where it has one
+    """
 
     eraser: Eraser
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
     journal: Journal
     poll_s: float
+    host_address_of: Callable[[str], str] = lambda _name: ""
 
     def wipe(self, node: NodeState, intents: IntentLog, reason: str, deadline: Deadline) -> None:
         """Erase the node's drives and retire it. Raise `EdgeError` where that may not be done, or failed."""
@@ -130,6 +153,8 @@ class DriveWiper:
             authorized_key="",
             user="",
             host_key_private="",
+            address=self.host_address_of(node.name),
+            erase=_known_serials(node),
         )
 
 
@@ -149,14 +174,19 @@ class _Wipe:
         begun = erasing_seen(self.services.journal.state(self.node.id).intents)
         if status.value.state is InstallState.ERASING and not begun:
             self._note(ActResult.BEGUN, status)
+            begun = True
         elif not begun or status.value.state in ERASABLE:
-            self._begin(status.value)
-        digests = self._watch() + self._switch_off()
+            begun = self._begin(status.value)
+        digests = self._watch(begun=begun) + self._switch_off()
         self._write(retired(self.node, self.reason, digests))
 
-    def _begin(self, status: InstallStatus) -> None:
-        """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then."""
-        check_erasable(self.node, status)
+    def _begin(self, status: InstallStatus) -> bool:
+        """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then.
+
+        Return whether the installer is seen to erase it.
+        """
+        installed_only = not self.services.eraser.erases_any(self.target.name)
+        check_erasable(self.node, status, installed_only=installed_only)
         proof = self._prove()
         intent = ActIntended(act=Act.RETIRE_ERASE, target=self.target.serial)
         self._write(leaving(self.node, self.reason), node_event(self.node.id, intent, proof))
@@ -165,8 +195,10 @@ class _Wipe:
         except EdgeError as error:
             self.intents.observed(self.node.id, Act.RETIRE_ERASE, error.message, failure(error))
             raise
-        if answer.value.state is InstallState.ERASING:
+        begun = answer.value.state is InstallState.ERASING
+        if begun:
             self._note(ActResult.BEGUN, answer)
+        return begun
 
     def _prove(self) -> Digests:
         """Return the evidence that this machine answers at the BMC's address, with the drives that the operator saw."""
@@ -177,8 +209,11 @@ class _Wipe:
         check_same(self.node, seen.value)
         return digests
 
-    def _watch(self) -> Digests:
-        """Wait until the installer has erased and released it. Return the evidence."""
+    def _watch(self, *, begun: bool) -> Digests:
+        """Wait until the installer has erased and released it. Return the evidence.
+
+        `begun`: it was seen to erase it. One that only gives the machine back has not erased it.
+        """
         troubles = 0
         while True:
             self.intents.lease.keep()
@@ -195,12 +230,21 @@ class _Wipe:
                     raise
             else:
                 troubles = 0
-                if status.value.state is InstallState.READY:
+                if begun and status.value.state is InstallState.READY:
                     return self._note(ActResult.DONE, status)
-                if status.value.state not in (InstallState.ERASING, InstallState.RELEASING):
-                    self._note(ActResult.FAILED, status)
-                    raise erase_failed(self.node, status.value)
+                begun = self._require_erasing(status, begun=begun)
             self.deadline.sleep(self.services.poll_s, f"waiting until the drives of {self.node.name} are erased")
+
+    def _require_erasing(self, status: Observed[InstallStatus], *, begun: bool) -> bool:
+        """Return whether the erase was seen by now. Raise `EdgeError` where it has ended otherwise than erased."""
+        state = status.value.state
+        if state is InstallState.ERASING and not begun:
+            self._note(ActResult.BEGUN, status)
+            return True
+        if state not in (InstallState.ERASING, InstallState.RELEASING):
+            self._note(ActResult.FAILED, status)
+            raise not_seen(self.node) if state is InstallState.READY else erase_failed(self.node, status.value)
+        return begun
 
     def _switch_off(self) -> Digests:
         self.intents.intend(self.node.id, Act.RETIRE_POWER_OFF, self.target.serial)

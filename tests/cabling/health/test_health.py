@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.health.counters import growth, throughput_gbps
-from clusterctl.cabling.health.findings import fabric_labels, port_rates
-from clusterctl.cabling.health.full_counters import still_bad
+from clusterctl.cabling.health.findings import fabric_labels, port_rates, still_bad
 from clusterctl.cabling.health.judge import FabricHealth, judge_health
 from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow
 from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver

@@ -60,7 +60,9 @@ class Deployer:
         (self.folder / "answers").write_text("".join(f"{line}\n" for line in lines))
         (self.folder / "asked").unlink(missing_ok=True)
         with as_file(files(clusterctl.edges.os_images) / "deployer") as scripts:
-            sourced = "".join(f". {scripts}/{name}; " for name in ("messages.sh", "http.sh", "machine.sh", "disk.sh"))
+            sourced = "".join(
+                f". {scripts}/{name}; " for name in ("messages.sh", "http.sh", "machine.sh", "disk.sh", "erase.sh")
+            )
             environment = {
                 "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
                 "HERE": str(self.folder),
@@ -270,3 +272,63 @@ def test_shellcheck_finds_nothing() -> None:
             checked = ["shellcheck", "--shell=dash", "--external-sources", f"--source-path={folder}", *argv[:-1]]
             result = subprocess.run([*checked, str(folder / argv[-1])], capture_output=True, text=True, check=False)
             assert result.returncode == 0, result.stdout
+
+
+def drives(deployer: Deployer, *sizes: int) -> list[Path]:
+    """Files full of data that stand for drives, and the machine's report of them."""
+    folder = deployer.folder / "dev"
+    folder.mkdir()
+    found = [folder / f"sd{letter}" for letter, _ in zip("abc", sizes, strict=False)]
+    for file, size in zip(found, sizes, strict=True):
+        file.write_bytes(b"data" * (size // 4))
+    lines = [f"disk={file}\tSER{file.name}\tw\t{size}\tmodel\tf\n" for file, size in zip(found, sizes, strict=True)]
+    deployer.body("report", "serial=S\n" + "".join(lines))
+    return found
+
+
+def answered(deployer: Deployer, *paths: Path) -> None:
+    deployer.body("install", "time=1\n" + "".join(f"erase={path}\n" for path in paths))
+
+
+def erase(deployer: Deployer, *answers: str) -> subprocess.CompletedProcess[str]:
+    return deployer.run(f"DRIVES={deployer.folder}/dev; erase_drives", *answers)
+
+
+def test_every_drive_is_overwritten_and_read_back(deployer: Deployer) -> None:
+    """Whole blocks and the rest behind them; the result of each is posted, with what it does not reach."""
+    disks = drives(deployer, 4194304 + 1024 * 1024 + 512, 512 * 1024)
+    answered(deployer, *disks)
+    done = erase(deployer, *["200"] * 9)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [disk.read_bytes().strip(b"\0") for disk in disks] == [b"", b""]
+    assert [disk.stat().st_size for disk in disks] == [4194304 + 1024 * 1024 + 512, 512 * 1024]
+    assert "serial SERsda (model, 5243392 bytes): erased by one pass of zeros, read back in 16 places" in done.stdout
+
+
+@pytest.mark.parametrize("named", [("sda",), ("sda", "sdb", "sdc"), ("sda", "sda"), ("sda", "../dev/sdb")])
+def test_an_answer_with_other_drives_erases_nothing(deployer: Deployer, named: tuple[str, ...]) -> None:
+    """Fewer, more, one twice, or a path: the answer is not for this machine's report."""
+    disks = drives(deployer, 4096, 4096)
+    answered(deployer, *(deployer.folder / "dev" / name for name in named))
+    done = erase(deployer, *["200"] * 9)
+    assert (done.returncode, "does not name exactly the drives" in done.stdout) == (1, True)
+    assert all(disk.read_bytes() == b"data" * 1024 for disk in disks)
+
+
+def test_a_drive_that_does_not_read_back_as_zeros_is_a_failure(deployer: Deployer) -> None:
+    """The others are erased, and the machine reports which one is not."""
+    disks = drives(deployer, 4096, 4096)
+    disks[1].unlink()
+    disks[1].symlink_to("/dev/full")
+    answered(deployer, *disks)
+    done = erase(deployer, *["200"] * 9)
+    assert done.returncode == 1
+    assert f"{disks[1]} serial SERsdb (model, 4096 bytes): NOT erased: a write failed" in done.stdout
+    assert f"FAILED: not erased: {disks[1]}" in done.stdout
+    assert disks[0].read_bytes() == bytes(4096)
+
+
+def test_an_answer_for_an_install_orders_no_erase(deployer: Deployer) -> None:
+    """Only a line of its own does."""
+    deployer.body("install", "root=/dev/sda\nhostname=erase\n")
+    assert deployer.run("erase_ordered").returncode == 1

@@ -12,7 +12,7 @@ import pytest
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
-from clusterctl.edges.pxe.install_profiles import AttemptFactory, ImageProfile
+from clusterctl.edges.pxe.install_profiles import AttemptFactory, EraseProfile, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.edges.redaction import KNOWN, MASK
@@ -152,6 +152,7 @@ class World:
             self.attempts,
             self.service,
             FakeBmcs(self.bmc),
+            AttemptFactory(settings, EraseProfile(settings, self.store), self.clock),
         )
 
     def state(self) -> InstallState:
@@ -421,3 +422,93 @@ def test_a_lost_service_costs_no_machine_its_attempt(world: World) -> None:
     assert world.state() is InstallState.INSTALLING
     world.clock.time += timedelta(minutes=11)
     assert world.state() is InstallState.FAILED
+
+
+DOOMED = replace(TARGET, erase=(Serial(ROOT_DISK), Serial("DATA1")))
+
+
+def erased(world: World) -> None:
+    world.installer.erase(DOOMED, SOON)
+    world.boot()
+    assert world.post("report", report()) == 200
+    assert world.post("done") == 200
+
+
+def test_a_machine_is_erased_and_given_back(world: World) -> None:
+    """Armed without an image, started, judged by its report, and READY only once it has reported its end."""
+    world.store.empty = True
+    assert world.installer.erases_any("node001")
+    began = world.installer.erase(DOOMED, SOON)
+    assert (began.value.state, world.bmc.orders[-2:]) == (InstallState.ERASING, ["cycle", "closed"])
+    assert "clusterctl.token" in world.boot()
+    assert world.post("done") == 409
+    token = world.token()
+    answer = world.handlers.post(token, "report", report().encode(), "192.0.2.17").content.decode().splitlines()
+    assert [line for line in answer if not line.startswith("time=")] == ["erase=/dev/nvme0n1", "erase=/dev/nvme1n1"]
+    assert world.post("progress", "/dev/nvme0n1 serial 1: erased by one pass of zeros") == 200
+    assert world.state() is InstallState.ERASING
+    assert world.post("done") == 200
+    status = world.look()
+    assert (status.value.state, status.value.milestones[-1].text) == (InstallState.READY, "all its drives are erased")
+    assert b"erased by one pass of zeros" in status.evidence[0].content
+    assert "is erased" in world.handlers.boot(MAC, SERIAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (report(serial="SN0002"), "reports serial SN0002, its BMC SN0001"),
+        (report(disks=(ROOT_DISK, "DATA1", "DATA2")), "its kernel sees also /dev/nvme2n1 DATA2"),
+        (report(disks=(ROOT_DISK,)), "it does not see DATA1"),
+        (report(disks=(ROOT_DISK, "")), "nothing was erased"),
+        (report(disks=(ROOT_DISK, "DATA1", "DATA1")), "its kernel sees other drives"),
+    ],
+)
+def test_another_machine_or_other_drives_are_not_erased(world: World, text: str, words: str) -> None:
+    """The serial, and exactly the drives that the BMC reports: else the machine is refused and nothing is written."""
+    world.installer.erase(DOOMED, SOON)
+    world.boot()
+    assert world.post("report", text) == 409
+    status = world.look().value
+    assert status.state is InstallState.FAILED
+    assert words in status.detail
+
+
+def test_an_erase_that_runs_is_left_alone(world: World) -> None:
+    """Asked again, it goes on with the same attempt; the machine is not started again."""
+    world.installer.erase(DOOMED, SOON)
+    token, orders = world.token(), list(world.bmc.orders)
+    assert world.installer.erase(DOOMED, SOON).value.state is InstallState.ERASING
+    assert (world.token(), world.bmc.orders) == (token, orders)
+
+
+def test_an_erase_that_was_armed_and_never_started_has_not_begun(world: World) -> None:
+    """A run that died between the two: not READY, which would mean erased; the next request begins it."""
+    world.bmc.unwilling.append(UnreachableError("away"))
+    with pytest.raises(UnreachableError):
+        world.installer.erase(DOOMED, SOON)
+    assert world.state() is InstallState.FAILED
+    assert world.installer.erase(DOOMED, SOON).value.state is InstallState.ERASING
+
+
+def test_an_install_that_runs_is_not_erased(world: World) -> None:
+    """And a target without named drives never is."""
+    world.begin()
+    with pytest.raises(EdgeError, match="it is being installed"):
+        world.installer.erase(DOOMED, SOON)
+    with pytest.raises(EdgeError, match="no drives are named"):
+        world.installer.erase(TARGET, SOON)
+    assert world.state() is InstallState.INSTALLING
+
+
+def test_an_erased_machine_can_be_installed_again(world: World) -> None:
+    """Its node was kept: the install begins as on any machine that is READY; while it erases, none begins."""
+    world.installer.erase(DOOMED, SOON)
+    assert world.installer.start(TARGET, SOON).value.state is InstallState.ERASING
+    erased(world)
+    assert world.installer.prepare(TARGET, SOON).value.state is InstallState.READY
+    assert world.installer.start(TARGET, SOON).value.state is InstallState.INSTALLING
+    world.boot()
+    assert world.post("report", report()) == 200
+    assert world.post("done") == 200
+    assert world.state() is InstallState.INSTALLED

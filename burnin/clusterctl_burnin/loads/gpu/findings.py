@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable
@@ -10,7 +11,6 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.gpu_load import GpuLoad, GpuLoadEnd, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
-from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, GpuFault, slow
 from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, faulty_reasons, throttled_by_server
 from clusterctl_burnin.probe import UnmeasuredError
@@ -26,6 +26,26 @@ _KILLED = (
     "look in the kernel log for the OOM killer, and for who ends processes on the node; then run the burn-in again"
 )
 _HOT = "compare the GPU's heat sink, air duct and coolant flow with its neighbours'; then replace the GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """`odd`: indices of GPUs with another result than the majority; `unsettled`: there is no majority."""
+
+    odd: frozenset[int]
+    unsettled: bool
+
+
+def disagreement(gpus: Sequence[LoadedGpu]) -> Disagreement:
+    """Compare the results of GPUs of one model; a GPU that computed nothing does not count."""
+    models = {gpu.model for gpu in gpus}
+    voices = Counter(gpu.digest for gpu in gpus if gpu.digest)
+    if len(voices) < 2 or len(models) > 1:
+        return Disagreement(frozenset(), unsettled=False)
+    digest, count = voices.most_common(1)[0]
+    if 2 * count <= sum(voices.values()):
+        return Disagreement(frozenset(), unsettled=True)
+    return Disagreement(frozenset(gpu.index for gpu in gpus if gpu.digest and gpu.digest != digest), unsettled=False)
 
 
 @dataclass(frozen=True, slots=True)

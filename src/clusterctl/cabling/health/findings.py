@@ -1,18 +1,22 @@
-"""Findings about link health, the labels of ports and devices in them, and the rates of ports."""
+"""Findings about link health, the labels of ports and devices in them, and the rates of ports.
+
+A counter at its maximum grows no more, and proves no link healthy: links that were bad before stay bad with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from clusterctl.cabling.health.counters import throughput_gbps
-from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow, errors_added
+from clusterctl.cabling.health.counters import Doubt, throughput_gbps
+from clusterctl.cabling.health.symptoms import JUDGED, HealthKind, HealthWindow, Symptom, errors_added
 from clusterctl.cabling.labels import PlanLabels, plan_labels
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid
+from clusterctl.fleet.payloads.hardware import BadLinks
 
 _CLEAN = "clean and reseat both ends of the cable to {other} and measure again; if it stays, replace the cable"
 ACTIONS: Mapping[HealthKind, str] = {
@@ -119,6 +123,40 @@ def fabric_labels(fabric: Fabric, plan: WiringPlan | None = None) -> FabricLabel
     names = name_ports(fabric, known, {}).ports
     first = {port.guid: names[port] for port in sorted(names, reverse=True)}
     return FabricLabels(names, first, plan_labels(known, fabric, names), fabric)
+
+
+_BY_COUNTERS = {kind.value: kind for kind in (HealthKind.FLAPPING, HealthKind.BIT_ERRORS, HealthKind.PACKET_ERRORS)}
+
+
+def still_bad(
+    before: Iterable[BadLinks], window: HealthWindow, links: Iterable[Link], places: FabricLabels
+) -> Mapping[frozenset[PortId], tuple[Symptom, ...]]:
+    """Return further symptoms of links that were bad before and have a full error counter now, by both ends.
+
+    before  the last judgement. A full counter alone proves nothing: it may be years old.
+    """
+    bad = [(_BY_COUNTERS[one.kind], set(one.ends)) for one in before if _failed(one)]
+    found: dict[frozenset[PortId], tuple[Symptom, ...]] = {}
+    for link in links if bad else ():
+        names = {places.plain(link.a), places.plain(link.b)}
+        kind = next((kind for kind, ends in bad if names <= ends), None)
+        if kind is not None and (symptoms := tuple(_full(kind, window, link, places))):
+            found[frozenset((link.a, link.b))] = symptoms
+    return found
+
+
+def _failed(one: BadLinks) -> bool:
+    return one.verdict == Verdict.FAIL.value and one.kind in _BY_COUNTERS
+
+
+def _full(kind: HealthKind, window: HealthWindow, link: Link, places: FabricLabels) -> Iterator[Symptom]:
+    for port in (link.a, link.b):
+        doubts = window.growth(port).doubts
+        for counter in JUDGED:
+            if doubts.get(counter) is Doubt.STOPPED:
+                where = f"{counter} at {places.plain(port)}"
+                text = f"{where} is full since the link was found bad: clear it after the repair"
+                yield Symptom(kind, Verdict.FAIL, text, frozenset({counter}))
 
 
 @dataclass(frozen=True, slots=True)

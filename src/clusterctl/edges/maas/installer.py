@@ -151,6 +151,11 @@ class MaasInstaller:
             seen = self._changes.commission(machine, target, deadline)
         return self._status(seen, target, deadline)
 
+    def erases_any(self, name: str) -> bool:
+        """MAAS erases only what it has deployed."""
+        del name
+        return False
+
     def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Release with all drives erased. One that is being erased already is left alone."""
         user = self._whoami(deadline)

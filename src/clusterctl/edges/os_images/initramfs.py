@@ -145,7 +145,7 @@ def _name(path: str) -> str:
     return PurePosixPath(path).name.partition(".ko")[0].replace("-", "_")
 
 
-SCRIPTS = ("deploy.sh", "messages.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "udhcpc.sh")
+SCRIPTS = ("deploy.sh", "messages.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "erase.sh", "udhcpc.sh")
 PROBE = "probe.sh"
 _LOADER = "/lib64/ld-linux-x86-64.so.2"
 _TOOLS = (

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from clusterctl.edges.pxe.report import MachineReport, ReportRefusal, judge
+from clusterctl.edges.pxe.report import MachineReport, ReportRefusal, judge, judge_erase
 from clusterctl.fleet.errors import ConflictError
 from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, same_identity
 from clusterctl.fleet.node import Mac, Serial
@@ -72,6 +72,7 @@ class InstallAttempt(NeverPickled):
     address    from which it sent its last post; `card` is the one by which it booted
     asked      when it asked for its image last; it may wait in a queue for long
     decide     what an operator has to decide before the machine can be written; empty: nothing
+    erase      serials of all drives of a machine that is to be erased; empty for an install
     """
 
     node: str
@@ -96,6 +97,7 @@ class InstallAttempt(NeverPickled):
     asked: datetime | None = None
     reason: str = ""
     decide: str = ""
+    erase: tuple[Serial, ...] = ()
 
     @property
     def running(self) -> bool:
@@ -136,6 +138,8 @@ def with_report(attempt: InstallAttempt, report: MachineReport, address: str, no
 
     A repeated report changes nothing. A report with another root disk than the first one is refused.
     """
+    if attempt.erase:
+        return _with_erase_report(attempt, report, address, now)
     verdict = judge(report, attempt.serial, attempt.disk)
     if isinstance(verdict, ReportRefusal):
         seen = replace(attempt, drives=report.drives, decide=plain(verdict.decide))
@@ -150,6 +154,18 @@ def with_report(attempt: InstallAttempt, report: MachineReport, address: str, no
     return replace(seen, state=AttemptState.WRITING, drives=report.drives, root=verdict.path, disk=disk)
 
 
+def _with_erase_report(attempt: InstallAttempt, report: MachineReport, address: str, now: datetime) -> InstallAttempt:
+    """Judge the report of a machine that is to be erased. A report after the first accepted one changes nothing."""
+    refusal = judge_erase(report, attempt.serial, attempt.erase)
+    if refusal is not None:
+        return finished(replace(attempt, drives=report.drives), AttemptState.REFUSED, refusal.why, now)
+    if attempt.state is AttemptState.WRITING:
+        return attempt
+    words = f"its serial and its {len(report.drives)} drives are right; they are erased now"
+    seen = with_milestone(attempt, words, now, address)
+    return replace(seen, state=AttemptState.WRITING, drives=report.drives)
+
+
 def with_host_key(attempt: InstallAttempt, key: str, now: datetime) -> InstallAttempt:
     """Return the attempt with its host key. Raises `ConflictError` where it has another one already."""
     if attempt.host_key == key:
@@ -161,7 +177,8 @@ def with_host_key(attempt: InstallAttempt, key: str, now: datetime) -> InstallAt
 
 def finished(attempt: InstallAttempt, state: AttemptState, reason: str, now: datetime) -> InstallAttempt:
     """Return the attempt, ended with this reason; its token is invalid."""
-    words = {AttemptState.DONE: "the OS is on its disk", AttemptState.REFUSED: "refused: "}.get(state, "failed: ")
+    done = "all its drives are erased" if attempt.erase else "the OS is on its disk"
+    words = {AttemptState.DONE: done, AttemptState.REFUSED: "refused: "}.get(state, "failed: ")
     over = with_milestone(attempt, words if state is AttemptState.DONE else f"{words}{reason}", now)
     return replace(over, state=state, reason=plain(reason))
 

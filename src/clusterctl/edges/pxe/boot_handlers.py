@@ -217,7 +217,10 @@ class BootHandlers:
         return self._clock.now()
 
     def _lines(self, attempt: InstallAttempt) -> str:
-        lines = [f"root={attempt.root}", f"time={int(self._now().timestamp())}"]
+        time = f"time={int(self._now().timestamp())}"
+        if attempt.erase:
+            return "\n".join([time, *(f"erase={drive.path}" for drive in attempt.drives or ())]) + "\n"
+        lines = [f"root={attempt.root}", time]
         if attempt.payload.path:
             payload = attempt.payload
             lines += [
@@ -246,7 +249,7 @@ def host_key(text: str) -> str | None:
 
 def _unarmed(attempt: InstallAttempt) -> str:
     if attempt.state is AttemptState.DONE:
-        return f"{attempt.node} is installed"
+        return f"{attempt.node} is {'erased' if attempt.erase else 'installed'}"
     if attempt.state is AttemptState.READY:
         return f"{attempt.node} is not to be installed now"
     return f"{attempt.node} is not installed: {attempt.reason}"

@@ -30,10 +30,16 @@ class LostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChannelTimeouts:
-    """`ping_s`: seconds between two pings; `hang_s`: seconds in which the service must answer one, or read."""
+    """Seconds.
+
+    ping_s    between two pings
+    hang_s    in which the service must answer a ping, or read
+    start_s   in which it must answer the first one: its process starts meanwhile
+    """
 
     ping_s: float = 5.0
     hang_s: float = 60.0
+    start_s: float = 60.0
 
 
 class _Message(BaseModel):
@@ -79,6 +85,7 @@ class Exchange:
         self._answer = answer
         self._timeouts = timeouts
         self._unread = bytearray()
+        self._limit_s = timeouts.start_s
         self._pinged: float | None = None
         self._received_at = time.monotonic()
 
@@ -98,8 +105,8 @@ class Exchange:
         if self._pinged is None:
             if now - self._received_at >= self._timeouts.ping_s:
                 self._ping()
-        elif now - self._pinged > self._timeouts.hang_s:
-            raise LostError(f"it has not answered for {self._timeouts.hang_s:g} s")
+        elif now - self._pinged > self._limit_s:
+            raise LostError(f"it has not answered for {self._limit_s:g} s")
 
     def _ping(self) -> None:
         self._send(frame({PING: True}))
@@ -132,6 +139,7 @@ class Exchange:
             raise LostError("it sent what is no message of an installer service") from None
         if isinstance(message, _Pong):
             self._pinged, self._received_at = None, time.monotonic()
+            self._limit_s = self._timeouts.hang_s
             on_ready()
             return
         begun = time.monotonic()

@@ -67,6 +67,7 @@ class AttemptFactory:
             payload=payload,
             documents=tuple(documents),
             at=self.clock.now(),
+            erase=target.erase,
         )
         return attempt, documents
 
@@ -115,12 +116,7 @@ class ImageProfile:
     def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]:
         del target
         image, deployer = self.store.image(self.settings.image), self.store.deployer()
-        arguments = (
-            f"clusterctl.server={self.settings.base} clusterctl.token={token} BOOTIF={{bootif}} ip=dhcp quiet "
-            "mitigations=off "  # the deployer runs no foreign code; emulation is slow with mitigations
-            f"console={self.settings.console}"
-        )
-        files = BootFiles(deployer.kernel_path, deployer.initrd_path, arguments)
+        files = BootFiles(deployer.kernel_path, deployer.initrd_path, _deployer_arguments(self.settings, token))
         return files, InstallPayload(image.path_below_files, image.digest, image.size)
 
     def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
@@ -148,6 +144,35 @@ class ImageProfile:
                 apt_proxy=settings.apt_proxy,
             )
         )
+
+
+def _deployer_arguments(settings: PxeSettings, token: str) -> str:
+    return (
+        f"clusterctl.server={settings.base} clusterctl.token={token} BOOTIF={{bootif}} ip=dhcp quiet "
+        "mitigations=off "  # the deployer runs no foreign code; emulation is slow with mitigations
+        f"console={settings.console}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EraseProfile:
+    """Meets `InstallProfile`: the deployer without an image, whichever way the site installs."""
+
+    settings: PxeSettings
+    store: Store
+
+    def check(self) -> None:
+        self.store.deployer()
+
+    def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]:
+        del target
+        deployer = self.store.deployer()
+        arguments = _deployer_arguments(self.settings, token)
+        return BootFiles(deployer.kernel_path, deployer.initrd_path, arguments), InstallPayload()
+
+    def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
+        del target, token
+        return {}
 
 
 def by_dhcp(*macs: Mac) -> Mapping[str, str]:

@@ -29,6 +29,12 @@ STATES = {
     AttemptState.FAILED: InstallState.FAILED,
     AttemptState.REFUSED: InstallState.FAILED,
 }
+ERASE_STATES = {
+    **STATES,
+    **dict.fromkeys((AttemptState.ARMED, AttemptState.SEEN, AttemptState.WRITING), InstallState.ERASING),
+    AttemptState.DONE: InstallState.READY,
+}
+"""One that waits to be started has FAILED: its erase has not begun, and the next request begins it."""
 ABSENT = InstallStatus(InstallState.ABSENT, "the machine has no install record")
 MAX_LOG_BYTES = 16 << 20
 _GZIP = b"\x1f\x8b"
@@ -37,7 +43,10 @@ _GZIP = b"\x1f\x8b"
 def status_of(attempt: InstallAttempt, target: InstallTarget) -> InstallStatus:
     """Return the status. An attempt with a machine that has not been started is READY: the caller starts it."""
     waiting = attempt.state is AttemptState.ARMED and not attempt.started
-    state = InstallState.READY if waiting else STATES[attempt.state]
+    if attempt.erase:
+        state = InstallState.FAILED if waiting else ERASE_STATES[attempt.state]
+    else:
+        state = InstallState.READY if waiting else STATES[attempt.state]
     last = attempt.milestones[-1].text if attempt.milestones else ""
     over = state in (InstallState.INSTALLED, InstallState.FAILED)
     return InstallStatus(
@@ -108,7 +117,16 @@ class Service(Protocol):
 class PxeInstaller:
     """Meets `Installer`. Safe to use from many threads, for different machines."""
 
-    def __init__(self, factory: AttemptFactory, attempts: AttemptStore, service: Service, bmcs: Bmcs) -> None:
+    def __init__(
+        self,
+        factory: AttemptFactory,
+        attempts: AttemptStore,
+        service: Service,
+        bmcs: Bmcs,
+        erasing: AttemptFactory | None = None,
+    ) -> None:
+        """Create the installer. `erasing` prepares the attempts that erase; None: it erases nothing."""
+        self._erasing = erasing
         self._settings = factory.settings
         self._attempts = attempts
         self._service = service
@@ -132,6 +150,8 @@ class PxeInstaller:
         found = self._find(target)
         if found is None:
             raise EdgeError("the machine has no install record", where=target.name, remedy="prepare it first")
+        if found.erase:
+            return self._start_after_erase(found, target, deadline)
         if found.state is AttemptState.DONE or (found.running and found.started):
             return self._status(found, target)
         if found.state in (AttemptState.FAILED, AttemptState.REFUSED):
@@ -143,11 +163,51 @@ class PxeInstaller:
         if not found.running:
             deadline.check(f"arming {target.name}")
             found = self._attempts.put(*self._factory.arm(target))
+        return self._begin(found, target, deadline)
+
+    def _begin(self, found: InstallAttempt, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Start the machine of an armed attempt."""
         self._service.answer(target)
         evidence = self._boot(target, deadline)
         started = self._attempts.change(target.name, self._started, of=found.id)
         seen = self._status(started or found, target)
         return Observed(seen.value, (*evidence, *seen.evidence))
+
+    def _start_after_erase(
+        self, found: InstallAttempt, target: InstallTarget, deadline: Deadline
+    ) -> Observed[InstallStatus]:
+        """Start an install where the last attempt was an erase. One that runs is left alone."""
+        if found.running and found.started:
+            return self._status(found, target)
+        self._check(target)
+        self._service.ensure()
+        deadline.check(f"arming {target.name}")
+        return self._begin(self._attempts.put(*self._factory.arm(target)), target, deadline)
+
+    def erases_any(self, name: str) -> bool:
+        """Return whether it erases at all: the deployer needs nothing of an earlier install."""
+        del name
+        return self._erasing is not None
+
+    def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Arm the machine to be erased, and start it from the network. An erase that runs is left alone.
+
+        The machine erases its drives only where it has reported the serial and exactly the drives of `target`.
+        """
+        if self._erasing is None or not target.erase:
+            raise EdgeError("no drives are named to be erased", where=target.name, remedy="erase them by hand")
+        found = self._find(target)
+        running = found if found is not None and found.running else None
+        if running is not None and not running.erase:
+            remedy = "wait until it has ended, then run the same command again"
+            raise EdgeError("it is being installed", where=target.name, remedy=remedy)
+        if running is not None and running.started:
+            return self._status(running, target)
+        self._require_reachable(target)
+        self._erasing.check(target)
+        self._service.ensure()
+        deadline.check(f"arming {target.name}")
+        return self._begin(self._attempts.put(*self._erasing.arm(target)), target, deadline)
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         """Return the status of each machine by its record. A machine that is silent for too long has failed."""
@@ -210,6 +270,11 @@ class PxeInstaller:
     # --- acting -------------------------------------------------------------------------------------------------------
 
     def _check(self, target: InstallTarget) -> None:
+        self._require_reachable(target)
+        self._factory.check(target)
+
+    def _require_reachable(self, target: InstallTarget) -> None:
+        """Raise `UsageError` where DHCP could not answer the machine."""
         if not target.macs:
             raise UsageError(
                 "no network card of the machine is known",
@@ -222,7 +287,6 @@ class PxeInstaller:
                 where=target.name,
                 remedy="give the sheet a column address, or set provisioning.dhcp: proxy with another DHCP server",
             )
-        self._factory.check(target)
 
     def _boot(self, target: InstallTarget, deadline: Deadline) -> tuple[Evidence, ...]:
         """Boot the machine over the network once. The BMC's machine is verified by its serial before each act."""

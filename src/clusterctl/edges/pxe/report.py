@@ -81,6 +81,22 @@ def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> KernelDr
         return ReportRefusal(error.message, error.remedy if isinstance(error, RootDiskUnclearError) else "")
 
 
+def judge_erase(report: MachineReport, serial: Serial, drives: Sequence[Serial]) -> ReportRefusal | None:
+    """Return why the machine may not be erased; None where it is the expected one, with exactly these drives.
+
+    `drives`: the serials that its BMC reported and an operator confirmed.
+    """
+    if not same_identity(report.serial, serial):
+        return ReportRefusal(f"the machine that booted reports serial {report.serial or 'unknown'}, its BMC {serial}")
+    strange = [str(one) for one in report.drives if not any(same_identity(one.serial, known) for known in drives)]
+    absent = [known for known in drives if not any(same_identity(one.serial, known) for one in report.drives)]
+    if strange or absent or len(report.drives) != len(drives):
+        seen = f"its kernel sees also {', '.join(strange)}" if strange else "its kernel sees other drives"
+        lacking = f"; it does not see {', '.join(absent)}" if absent else ""
+        return ReportRefusal(f"its drives are not those that its BMC reports: {seen}{lacking}; nothing was erased")
+    return None
+
+
 def _drive(value: str) -> KernelDrive:
     fields = [part.strip() for part in value.split("\t")]
     if len(fields) != _DISK_FIELDS or not fields[0].startswith("/dev/"):

@@ -78,6 +78,7 @@ class ServiceProcess:
         self._times = times
         self._closing = threading.Event()
         self._ready = threading.Event()
+        self._has_started = threading.Event()
         self._changed = threading.Event()
         self._channel: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -85,7 +86,7 @@ class ServiceProcess:
         self._thread = threading.Thread(target=self._live, name="pxe-service", daemon=True)
         self._thread.start()
         self._changed.wait(times.start_s)
-        if not self._ready.is_set():
+        if not self._has_started.is_set():
             self.close()
             raise EnvironmentBrokenError(
                 f"the installer service did not start: {self.lost[-1] if self.lost else 'no sign of life'}",
@@ -166,6 +167,7 @@ class ServiceProcess:
         if not self._ready.is_set():
             self._on_ready()
         self._ready.set()
+        self._has_started.set()
         self._changed.set()
 
 

@@ -9,6 +9,7 @@ from clusterctl.fleet.acts import Act, ActResult, PlaceDetails
 from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import require_no_open_act, require_out_of_pool, require_serial
 from clusterctl.fleet.decisions.revalidate import order_event
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.node import Location, RevalidationOrigin, Serial, Stage, Step
@@ -21,6 +22,9 @@ def relocatable(node: NodeState, now: datetime) -> Serial:
     """Return the serial of the node's machine. Raise `UsageError` where its name or place may not change now."""
     serial = require_serial(node)
     require_no_open_act(node, (Act.PLACE_WRITE,))
+    if node.hold is not None and node.hold.plan:
+        remedy = f"clusterctl maintain status {node.hold.plan} shows when it has finished with this node"
+        raise UsageError(f"the plan {node.hold.plan} changes it now, by its name", where=node.name, remedy=remedy)
     remedy = f"let its work end, then clusterctl hold {node.name} --reason '…'"
     require_out_of_pool(node, now, remedy)
     return serial

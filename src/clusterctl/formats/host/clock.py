@@ -19,6 +19,7 @@ OWN_CLOCK = "7F7F0101"
 """Reference ID of chronyd that follows its own clock (`local stratum`)."""
 NOT_SYNCHRONISED = "Not synchronised"
 _TRACKING_FIELDS, _SOURCE_FIELDS = 14, 10
+_DIGITS = 9
 _LEAPS = frozenset({"Normal", "Insert second", "Delete second", NOT_SYNCHRONISED})
 
 
@@ -100,7 +101,7 @@ def parse_clock_sync(text: str) -> ClockSync:
 
 def parse_tracking(text: str) -> Tracking:
     """Return the one line of `chronyc -c tracking`. Raises `ParseError`."""
-    rows = list(csv.reader(text.splitlines()))
+    rows = _rows(text)
     if len(rows) != 1 or len(rows[0]) != _TRACKING_FIELDS or rows[0][13] not in _LEAPS:
         raise ParseError("chronyc tracking did not print one line of 14 fields", where=_WHERE)
     row = rows[0]
@@ -110,12 +111,19 @@ def parse_tracking(text: str) -> Tracking:
 
 def parse_sources(text: str) -> Iterator[TimeSource]:
     """Yield the lines of `chronyc -c sources`; none where none is configured. Raises `ParseError`."""
-    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
+    for number, row in enumerate(_rows(text), start=1):
         if len(row) != _SOURCE_FIELDS or row[0] not in ("^", "=", "#") or row[1] not in tuple("*+-?x~"):
             raise ParseError(
                 "chronyc sources printed another line than one of 10 fields", where=f"{_WHERE} sources, line {number}"
             )
         yield TimeSource(row[2], row[1], _count(row[3]), _count(row[5]))
+
+
+def _rows(text: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(text.splitlines()))
+    except csv.Error:
+        raise ParseError("chronyc printed what is no CSV", where=_WHERE) from None
 
 
 def _flags(text: str) -> dict[str, bool]:
@@ -124,7 +132,7 @@ def _flags(text: str) -> dict[str, bool]:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
+    if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS:
         raise ParseError("a field of chronyc is no count", where=_WHERE)
     return int(text)
 

@@ -121,7 +121,11 @@ class _KeyColumns:
 
 
 def _split(line: str) -> list[str]:
-    return line.split(",") if '"' not in line else next(csv.reader([line]), [])
+    """Return the cells of a line; a line that is no CSV is split at its commas: it may hold a key."""
+    try:
+        return line.split(",") if '"' not in line else next(csv.reader([line]), [])
+    except csv.Error:
+        return line.split(",")
 
 
 def _blanked(cells: list[str], places: frozenset[int]) -> str:

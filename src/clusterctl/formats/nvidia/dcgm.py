@@ -165,7 +165,7 @@ def _json(text: str) -> Mapping[str, Any]:
     start = text.find("{")
     try:
         found = json.JSONDecoder().raw_decode(text[start:])[0] if start >= 0 else None
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ParseError(f"no JSON document in it: {text.strip()[:200] or 'it is empty'}", where=_WHERE)

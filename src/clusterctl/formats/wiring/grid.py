@@ -152,12 +152,20 @@ def _separator(text: str) -> str:
     lines = [line for line in text.splitlines()[: _SAMPLE * 2] if line.strip()][:_SAMPLE]
     best, most = ",", (0, 0)
     for sign in _SEPARATORS:
-        counts = [len(next(csv.reader([line], delimiter=sign), [])) for line in lines]
+        counts = [_cells(line, sign) for line in lines]
         usual = max(set(counts), key=counts.count, default=1)
         score = (counts.count(usual), usual) if usual > 1 else (0, 0)
         if score > most:
             best, most = sign, score
     return best
+
+
+def _cells(line: str, sign: str) -> int:
+    """Return the number of cells of a line; 0 for what is no CSV: the reader of the whole names it."""
+    try:
+        return len(next(csv.reader([line], delimiter=sign), []))
+    except csv.Error:
+        return 0
 
 
 def _csv_rows(text: str, separator: str, file: str, skipped: int) -> Iterator[Row]:

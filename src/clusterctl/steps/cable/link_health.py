@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.cabling.health.days import MOST, after_repairs, thinned, window_over
-from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates
-from clusterctl.cabling.health.full_counters import still_bad
+from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates, still_bad
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import FabricHealth, judge_health
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, ParseError, UsageError

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The deployer's work, step by step. Exit code 0: the OS is on the disk, restart from it. Anything else: switch off.
+# The deployer's work, step by step. Exit code 0: the OS is on the disk, restart from it. Anything else (9: the drives are
+# erased): switch off.
 # Runs only in the deployer's own memory file system, as its init starts it.
 set -u
 [ -e /etc/clusterctl-deployer ] || exit 1
@@ -10,6 +11,7 @@ cd /deploy || exit 1
 . ./machine.sh
 . ./disk.sh
 . ./system.sh
+. ./erase.sh
 
 server=$(argument clusterctl.server)
 token=$(argument clusterctl.token)
@@ -26,6 +28,13 @@ require_uefi
 settle_disks
 report
 set_clock
+if erase_ordered; then
+    erase_drives
+    post_log
+    post_done
+    message "done: every drive is erased"
+    exit 9 # init switches the machine off
+fi
 progress "writes the OS image to $root ($(basename "$image" .tar.zst), $size bytes)"
 partition "$root"
 mount_target

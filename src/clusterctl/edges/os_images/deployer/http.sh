@@ -60,7 +60,7 @@ post_log() {
 post_done() {
     ask_text "done" "the OS is on the disk" && return
     [ "$code" = 404 ] && [ -n "$unsure" ] && return
-    fail "the controller did not take the message that the OS is on the disk: $(refusal)"
+    fail "the controller did not take the message that the work is done: $(refusal)"
 }
 
 # The bytes of $image on descriptor 3, begun again where a broken connection left off. The installer lets so many at

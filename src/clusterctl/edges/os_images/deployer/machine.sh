@@ -89,11 +89,14 @@ report() {
         *) fail "the controller did not take the report" ;;
     esac
     mv "$ANSWER" "$RUN/install"
+    time=$(field time)
+    if erase_ordered; then
+        return
+    fi
     root=$(field root)
     image=$(field image)
     sha256=$(field sha256)
     size=$(field size)
-    time=$(field time)
     hostname=$(field hostname)
     check_answer
 }

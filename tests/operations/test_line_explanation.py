@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.jobs.explain import explain
+from clusterctl.operations.line_explanation import explain
 from tests.jobs.labels import Labelled, labelled
 
 
