@@ -17,6 +17,7 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.pages import Pages
 from clusterctl_web.rate_limit import RateLimit, StreamLimit, address_key
 from clusterctl_web.rendering import Renderer
@@ -169,7 +170,8 @@ def test_a_stream_ends_with_its_session(site: SiteContext, tmp_path: Path) -> No
     user = file.user("viewer")
     assert user is not None
     cookie = sessions.of_user(user)
-    pages = Pages(LiveFleet(site), Renderer(site.site.settings), sessions, streams, FleetMetrics(site))
+    live = LiveFleet(site)
+    pages = Pages(live, Renderer(site.site.settings), sessions, streams, FleetMetrics(site), LiveOrders(live))
     assert streams.take("viewer")
 
     async def read() -> list[str]:

@@ -86,10 +86,13 @@ class LiveFleet:
     _asked: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def refresh(self) -> int:
-        """Read what has changed; return the number of the last event that is known."""
+    def refresh(self, *, at_once: bool = False) -> int:
+        """Read what has changed; return the number of the last event that is known.
+
+        at_once: ask the journal now, for a page that must show what its reader has just ordered.
+        """
         with self._lock:
-            if self._seq < 0 or time.monotonic() - self._asked >= POLL_S:
+            if at_once or self._seq < 0 or time.monotonic() - self._asked >= POLL_S:
                 last = self.context.journal.health().last_seq
                 if last != self._seq:
                     self._read(last)

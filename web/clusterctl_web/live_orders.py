@@ -26,7 +26,8 @@ class LiveOrders:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def current(self) -> WorkOrders:
-        """Return the orders of this moment."""
+        """Return the orders of this moment, without the one that its reader has just ticked off."""
+        self.live.refresh(at_once=True)
         fleet = self.live.summaries()
         with self._lock:
             stopped = {node.id: self._state(node) for node in fleet if node.stopped_at is not None}
