@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
 # run on the same machine is refused.
-# Arguments go to pytest. Without any, the tests with labs run one after the other; the tests without a lab run at the same time,
-# four files at a time. Tests that are marked `quiet` run last, when nothing else does.
+# Arguments go to pytest. Without any, the tests without a lab run first, four files at a time; then the tests with labs,
+# one after the other: their loads measure rates, which other work on the same processors would falsify.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -30,11 +30,9 @@ echo "in $PWD, process $$" | as_root tee "$lock" >/dev/null
 before=$(labs)
 
 state=$(mktemp -d)
-other_half=
 
 clean_up() {
     local status=$? name
-    [ -z "$other_half" ] || ! kill -INT -- "-$other_half" 2>/dev/null || wait "$other_half" || true
     for name in $(comm -13 <(echo "$before") <(labs)); do
         is_ours "$name" || continue
         log "removing lab $name, which the tests left"
@@ -67,22 +65,7 @@ fi
 # tests/conftest.py holds every test with the mark to a file that names it.
 mapfile -t with_labs < <(grep -rl --include='test_*.py' 'pytest\.mark\.lab\b' tests lab/tests | sort)
 
-# Print the output when they have ended, in one piece.
-without_labs() {
-    local status=0
-    tests without -m "not soak and not lab" "${slowest[@]}" --numprocesses "$processes" --dist loadfile \
-        --no-loadscope-reorder >"$state/without.log" 2>&1 || status=$?
-    cat "$state/without.log"
-    return "$status"
-}
-
 status=0
-set -m  # in a process group of its own, which can be interrupted
-without_labs &
-other_half=$!
-set +m
-tests labs -m "lab and not soak and not quiet" "${slowest[@]}" "${with_labs[@]}" || status=$?
-wait "$other_half" || status=$?
-other_half=
-tests quiet -m "lab and not soak and quiet" "${slowest[@]}" "${with_labs[@]}" || status=$?
+tests without -m "not soak and not lab" "${slowest[@]}" --numprocesses "$processes" --dist loadfile --no-loadscope-reorder || status=$?
+tests labs -m "lab and not soak" "${slowest[@]}" "${with_labs[@]}" || status=$?
 exit "$status"

@@ -31,7 +31,7 @@ from tests.fleet.skus import H100_X8
 from tests.lab_data import lab_limits
 from tests.real_site import no_gold_on_a_real_site
 
-pytestmark = [pytest.mark.lab, pytest.mark.quiet, needs_lab]
+pytestmark = [pytest.mark.lab, needs_lab]
 
 SUITE = replace(shipped_suite(), pair_seconds=None)  # the messages of the limits file, not 15 minutes
 LIMITS = lab_limits()

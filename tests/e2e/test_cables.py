@@ -20,7 +20,7 @@ from lab.tests.lab_kit import clusterctl, eventually, needs_lab, running_lab
 from tests.e2e.site_kit import Site
 from tests.events import new_event
 
-pytestmark = [pytest.mark.lab, pytest.mark.quiet, needs_lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 UPLINK = "leaf-p1-r1 port 33"
 PORT = "leaf-p1-r1:33"

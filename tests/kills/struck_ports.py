@@ -11,6 +11,7 @@ from typing import Any, Self
 from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Observed
+from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import Inventory, NodeId, Serial
 from clusterctl.fleet.settings.baseline import Bios
 from clusterctl.fleet.state import NodeState, NodeSummary
@@ -109,6 +110,9 @@ class StruckJournal:
 
     def state(self, node: NodeId) -> NodeState:
         return self.inner.state(node)
+
+    def incidents(self, *, unfinished: bool = False) -> tuple[IncidentState, ...]:
+        return self.inner.incidents(unfinished=unfinished)
 
     def history(self, stream: Stream, subject: str) -> Iterator[Event]:
         return self.inner.history(stream, subject)

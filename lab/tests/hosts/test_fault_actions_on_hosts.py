@@ -19,7 +19,7 @@ from clusterctl_lab.hosts.quota import CpuQuota
 from clusterctl_lab.machine import Machine, Shaping
 from lab.tests.hosts.hosts_kit import TestLab, eventually, lab, leftovers, needs_lab, ssh_answers
 
-pytestmark = [pytest.mark.lab, pytest.mark.quiet, needs_lab]
+pytestmark = [pytest.mark.lab, needs_lab]
 
 NAME = "tills"
 

@@ -26,7 +26,7 @@ from clusterctl_lab.hosts.sysctls import PROC_SYS
 from lab.tests.hosts.hosts_kit import TestLab, eventually, keypair, lab, leftovers, needs_lab, ssh, ssh_answers
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.quiet, needs_lab]
+pytestmark = [pytest.mark.lab, needs_lab]
 
 USER_DATA = """#cloud-config
 hostname: node001

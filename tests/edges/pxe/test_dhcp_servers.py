@@ -45,7 +45,6 @@ print(json.dumps([len(before), [[str(o.server), str(o.address), o.file] for o in
 
 @needs_lab
 @pytest.mark.lab
-@pytest.mark.quiet
 @pytest.mark.timeout(3600)
 def test_an_unlisted_server_is_found(tmp_path: Path) -> None:
     """Silence before it serves; then its address, and the boot file that it offers. It gives no lease for that."""

@@ -140,7 +140,6 @@ def serving(folder: Path) -> Iterator[Serving]:
 
 @needs_lab
 @pytest.mark.lab
-@pytest.mark.quiet
 @pytest.mark.timeout(3600)
 def test_served_to_our_machines_alone(tmp_path: Path) -> None:
     """A machine that a run made known gets its address and the loader, a stranger gets nothing; the HTTP service answers
@@ -172,7 +171,6 @@ def test_served_to_our_machines_alone(tmp_path: Path) -> None:
 
 @needs_lab
 @pytest.mark.lab
-@pytest.mark.quiet
 @pytest.mark.timeout(3600)
 def test_killed_it_leaves_nothing(tmp_path: Path) -> None:
     """SIGKILL: dnsmasq dies with it, and the next one serves at once."""
@@ -185,7 +183,6 @@ def test_killed_it_leaves_nothing(tmp_path: Path) -> None:
 
 @needs_lab
 @pytest.mark.lab
-@pytest.mark.quiet
 @pytest.mark.timeout(3600)
 def test_a_lost_dnsmasq_is_started_again(tmp_path: Path) -> None:
     """SIGKILL to it: another one answers the same machines; the serving process goes on."""

@@ -16,7 +16,7 @@ from tests.edges.slurm.cluster import SET_UP
 from tests.edges.slurm.node_programs import write_node_file
 from tests.edges.slurm.site_cluster import SiteCluster, missing_here, running_site_cluster
 
-pytestmark = [pytest.mark.lab, pytest.mark.quiet, pytest.mark.timeout(3600)]  # daemons with time limits
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]  # daemons with time limits
 NODES = ("node001", "node002", "node005", "node006")
 
 
