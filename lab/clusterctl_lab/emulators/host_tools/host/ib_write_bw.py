@@ -147,7 +147,8 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
             while _goes_on(options, sent, time.monotonic() - started):
                 data.sendall(message)
                 sent += 1
-                time.sleep(STALL_S if slow else 0)
+                if slow:
+                    time.sleep(STALL_S)
             flows.end(hca.guid, where["guid"], began)
             data.shutdown(socket.SHUT_WR)
             lines.write(f"{options.size * sent}\n".encode())
