@@ -101,19 +101,19 @@ def test_the_permits_of_a_killed_run_come_free(tmp_path: Path) -> None:
 
 
 def test_nodes_hold_installs_until_they_leave(url: str) -> None:
-    """What one run has begun is missing to the other, which is told once and asks again after a while."""
+    """What one run has begun is missing to the other, which is reported once and asks again after a while."""
     now = [100.0]
     first, second = (NodePermits(install_pool(journal(url, run), 3), lambda: now[0]) for run in ("r1", "r2"))
     a, b, c, d = (NodeId(name) for name in "abcd")
     assert first.begin([a, b]) == [a, b]
     assert second.begin([c, d]) == [c]
-    assert second.told_to_wait() == [d]
+    assert second.newly_waiting() == [d]
     assert "3 may be installed at once" in second.waiting
     first.leave(a)
     assert second.begin([d]) == []  # it does not ask the journal each time
     now[0] += POLL_S
     assert second.begin([d]) == [d]
-    assert second.told_to_wait() == []
+    assert second.newly_waiting() == []
     first.close()
     second.close()
     assert first.begin([a, b, c]) == [a, b, c]

@@ -414,14 +414,14 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
 
 
 def test_installs_wait_for_those_of_other_runs(book: SqlJournal) -> None:
-    """While another run has all permits nothing is installed, and each node is told why; then all are."""
-    pool, told, waiting = install_pool(book, 2), set[str](), threading.Event()
+    """While another run has all permits nothing is installed, and the reason is reported for each node; then all are."""
+    pool, reported, waiting = install_pool(book, 2), set[str](), threading.Event()
     others = pool.take(2)
 
     def note(progress: PipelineProgress) -> None:
         if progress.text:
-            told.add(f"{progress.state.name}: {progress.text}")
-        if len(told) == 3:
+            reported.add(f"{progress.state.name}: {progress.text}")
+        if len(reported) == 3:
             waiting.set()
 
     limits = dict.fromkeys(Step, StepLimits(8, 30.0)) | {Step.INSTALL: StepLimits(8, 30.0, permits=pool)}

@@ -38,7 +38,7 @@ def unlimited(wanted: int, _deadline: Deadline) -> AbstractContextManager[int]:
 class PermitPool:
     """`at_most` permits of one kind. Thread-safe; of the threads of one process, one at a time waits.
 
-    waiting  what a run says while it waits for one
+    waiting  what a run prints while it waits for one
     """
 
     journal: Journal
@@ -113,12 +113,12 @@ class NodePermits:
         self._held: dict[NodeId, Claim] = {}
         self._renewed = now()
         self._asks_again = 0.0
-        self._told: set[NodeId] = set()
+        self._known_waiting: set[NodeId] = set()
         self._news: list[NodeId] = []
 
     @property
     def waiting(self) -> str:
-        """What a run says while it waits."""
+        """What a run prints while it waits."""
         return self._pool.waiting
 
     def begin(self, nodes: Sequence[NodeId]) -> list[NodeId]:
@@ -132,12 +132,12 @@ class NodePermits:
         if len(claims) < len(nodes):
             self._asks_again = self._now() + POLL_S
         begun = list(nodes[: len(claims)])
-        self._news += [node for node in nodes[len(claims) :] if node not in self._told]
-        self._told.update(nodes[len(claims) :])
+        self._news += [node for node in nodes[len(claims) :] if node not in self._known_waiting]
+        self._known_waiting.update(nodes[len(claims) :])
         self._held.update(zip(begun, claims, strict=True))
         return begun
 
-    def told_to_wait(self) -> list[NodeId]:
+    def newly_waiting(self) -> list[NodeId]:
         """Return the nodes for which there was no permit; each of them once."""
         news, self._news = self._news, []
         return news

@@ -146,7 +146,7 @@ class Pipeline:
         """Renew the permits, and report once for which nodes there are none."""
         for permits in self._permits():
             permits.keep()
-            for node in permits.told_to_wait():
+            for node in permits.newly_waiting():
                 self._on_message(node, permits.waiting)
 
     def _on_message(self, node: NodeId, words: str) -> None:
