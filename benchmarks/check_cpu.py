@@ -1,10 +1,10 @@
-"""What `clusterctl check` costs the controller for each host: its SSH session, and judging the answer.
+"""What `clusterctl check` costs the controller for each host, counted as processor time of this process alone.
 
-    python -m benchmarks.check_cpu [--hosts 100]
+    python -m benchmarks.check_cpu [--hosts 100] [--answer-s 0]
 
-One sshd on this machine stands for every host, and sends the same recorded answer of a healthy node. Counts the
-processor time of this process alone, so that the load of the machine matters little; `check_hosts` runs the whole
-operation over a lab.
+One sshd on this machine stands for every host. It sends the recorded answer of a healthy node with eight GPUs,
+`--answer-s` seconds after it was asked: a real host takes about ten. All the rest is the product: site, journal,
+sessions, checks. `check_hosts` runs the same over a lab, with which this machine is busy, too.
 """
 
 from __future__ import annotations
@@ -13,69 +13,94 @@ import argparse
 import json
 import os
 import random
+import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.judge import HEALTHY_WORDS, recording
+from benchmarks.judge import SERIAL, recording
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.ssh.shell import ParamikoShell
-from clusterctl.fleet.finding import Origin, Verdict
-from clusterctl.ports import Deadline
-from clusterctl_burnin.probe import parse_readings
-from clusterctl_burnin.registry import CHECKS
-from clusterctl_burnin.sweep import judge, sweep
-from tests.burnin.kit import expected
+from clusterctl.fleet.codec import inventory_to_data
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Observed, Origin
+from clusterctl.operations import check
+from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.operation import Control
+from clusterctl.ports import Deadline, HostAddress, Ran
+from tests.cli.nights import SilentOutside
+from tests.edges.site.ready import write_ready_site
 from tests.edges.ssh.sshd import Sshd
+from tests.events import advances, new_event
+from tests.steps.fakes import inventory
 
-WORKERS = 8  # sshd drops connections beyond ten that have not logged in (MaxStartups)
-CONNECTED = Deadline.after(600.0, threading.Event())
-CHECKS_WITHOUT_LOADS = tuple(check for check in CHECKS.values() if not check.idle_only)
+SKU = "dell-xe9680-h100"
 
 
-def show(what: str, hosts: int, work: Callable[[int], object], workers: int) -> None:
-    """Print the processor time of `work` for each host."""
-    began, cpu = time.monotonic(), time.process_time()
-    with ThreadPoolExecutor(workers) as pool:
-        done = list(pool.map(work, range(hosts)))
-    cpu, wall = time.process_time() - cpu, time.monotonic() - began
-    print(f"{what:32s} {1000 * cpu / len(done):6.2f} ms CPU per host   {wall:6.1f} s wall")
+@dataclass(frozen=True)
+class OneServer:
+    """Meets `Shell`: every host is the one server, each on a connection of its own."""
+
+    shell: ParamikoShell
+    known: HostAddress
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+        return self.shell.run(replace(self.known, name=host.name), argv, stdin, deadline)
+
+
+def described(number: int) -> list[NewEvent]:
+    """Return the events of a gold node."""
+    name = f"node{number:03d}"
+    seen = {"inventory": inventory_to_data(inventory(f"{SERIAL}{number}")), "sku": SKU, "root_disk": f"D-{number}"}
+    return [
+        new_event("node", name, Kind.NODE_DESCRIBED, {"name": name, "bmc": f"10.0.0.{number}", "rack": "A01"}),
+        new_event("node", name, Kind.NODE_IDENTIFIED, seen),
+        new_event("node", name, Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
+        new_event("node", name, Kind.NODE_ADDRESSED, {"address": f"10.0.1.{number}"}),
+        *advances(name, "gold"),
+    ]
+
+
+def site_of(folder: Path, hosts: int) -> SiteContext:
+    """Return a site of so many gold nodes, at most 250."""
+    write_ready_site(folder)
+    rows = "".join(f"node{at:03d},10.0.0.{at}\n" for at in range(1, hosts + 1))
+    (folder / "bmcs.csv").write_text(f"name,bmc_address\n{rows}")
+    context = open_site(folder)
+    for number in range(1, hosts + 1):
+        context.journal.append(described(number))
+    return context
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=100)
-    hosts = parser.parse_args().hosts
-    plan = sweep(CHECKS_WITHOUT_LOADS)
-    answers = [json.dumps(recording(f"node{at:03d}", random.Random(at))["readings"]) for at in range(hosts)]
-    print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {hosts} hosts, ", end="")
-    print(f"{len(plan.stdin) / 1024:.0f} KiB to each and {len(answers[0]) / 1024:.0f} KiB from it")
-    with tempfile.TemporaryDirectory() as folder, Sshd(Path(folder)) as server:
-        (Path(folder) / "answer").write_text(answers[0])
-        forced = f'command="cat >/dev/null; cat {folder}/answer"'
-        (Path(folder) / "authorized").write_text(f"{forced} {server.public('user')}\n")
-        known = server.address()
-
-        def session(shell: ParamikoShell, at: int) -> int:
-            host = replace(known, name=f"node{at:03d}")
-            return len(shell.run(host, ("python3", "-"), plan.stdin, CONNECTED).value.stdout)
-
-        with ParamikoShell(CLOCK, Origin.SIMULATED) as shell:
-            show("session, with the connection", hosts, lambda at: session(shell, at), WORKERS)
-            show("session, on a kept connection", hosts, lambda at: session(shell, at), WORKERS)
-    readings = [parse_readings(answer) for answer in answers]
-    show("reading the answer", hosts, lambda at: parse_readings(answers[at]), 1)
-    wanted = replace(expected(), sent=datetime.now(UTC), received=datetime.now(UTC))
-    judge(plan.checks, readings[0], wanted)
-    found = [judge(plan.checks, one, wanted) for one in readings[:1]]
-    print({verdict.value: sum(f.verdict is verdict for f in found[0].findings) for verdict in Verdict})
-    readings = [parse_readings(answer) for answer in answers]
-    show("judging it", hosts, lambda at: judge(plan.checks, readings[at], wanted), 1)
+    parser.add_argument("--answer-s", type=float, default=0.0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        site, keys = Path(folder) / "site", Path(folder) / "sshd"
+        site.mkdir()
+        keys.mkdir()
+        answer = keys / "answer"
+        answer.write_text(json.dumps(recording("node001", random.Random(1))["readings"]))
+        slow = f"sleep {options.answer_s}; " if options.answer_s else ""
+        command = f"{shutil.which('cat')} >/dev/null; {slow}cat {answer}"
+        server = Sshd(keys, options="MaxStartups 300\n", command=command)
+        print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {options.hosts} hosts")
+        with server, closing(site_of(site, options.hosts).journal):
+            for what in ("first check", "second check"):
+                context = open_site(site)
+                with closing(context.journal), ParamikoShell(CLOCK, Origin.SIMULATED) as shell:
+                    hosts = OneServer(shell, server.address())
+                    asked = replace(context, connect=lambda given, _, h=hosts: SilentOutside(given, shell=h))
+                    wall, cpu = time.monotonic(), time.process_time()
+                    result = check.run(asked, check.CheckRequest(nodes=("*",)), Control())
+                cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+                each = 1000 * cpu / len(result.nodes)
+                print(f"{what:14s} {each:6.2f} ms CPU per host   {wall:6.1f} s wall   {len(result.nodes)} nodes")
 
 
 if __name__ == "__main__":

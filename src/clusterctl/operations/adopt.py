@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.decisions.adopt import adoptable, adopted, require_same_key
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.node import Step
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.payloads.node import HostKeyTrust
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
@@ -167,7 +167,7 @@ def _plan(context: SiteContext, request: AdoptRequest, control: Control) -> _Pla
         reader = _Reader(context, adapters, request, control)
         running = [
             (node, pool.submit(reader.candidate, node, addresses.address(node.name) or node.address))
-            for node in context.states(names)
+            for node in _as_listed(context, names)
         ]
         for node, future in running:
             one = future.result()
@@ -176,6 +176,13 @@ def _plan(context: SiteContext, request: AdoptRequest, control: Control) -> _Pla
             else:
                 refused[node.name] = str(Failure.of(replace_where(one, node.name)))
     return _Plan(candidates=tuple(found), refused=refused)
+
+
+def _as_listed(context: SiteContext, names: Sequence[str]) -> Iterator[NodeState]:
+    """Yield the nodes with BMC and serial as the sheet has them now: the journal may know an earlier sheet's."""
+    for node in context.states(names):
+        listed = context.site.by_name[node.name]
+        yield replace(node, bmc=listed.bmc, expected_serial=Serial(listed.serial) if listed.serial else None)
 
 
 def replace_where(error: ClusterctlError, name: str) -> ClusterctlError:
