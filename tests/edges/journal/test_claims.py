@@ -215,7 +215,7 @@ def test_the_owners_of_claims_by_what_they_begin_with(opened: Open, url: str) ->
     assert [owner.live for owner in book.owners("run-")] == [False, False], "the claims have expired"
 
 
-def test_who_is_alive_stands_once(opened: Open, url: str) -> None:
+def test_live_owners_are_named_once(opened: Open, url: str) -> None:
     """As restore asks before it replaces the journal: neither expired owners nor dead ones, whose claims end with it."""
     book = opened("r1", actor="alice", command="bootstrap")
     book.release([book.claim([N1, N2, NodeId("n3")], "r1").granted[NodeId("n3")]])
