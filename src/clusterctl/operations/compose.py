@@ -49,6 +49,7 @@ from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.hardware import HardwareProbe
 from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.discover.without_bmc import HostMachines
 from clusterctl.steps.executor.permits import install_pool, reboot_pool
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
@@ -146,7 +147,8 @@ class StepFactory:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         change_password = rotator(self._context, self._adapters).one if at_discovery else None
-        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password)
+        hosts = HostMachines(self._adapters.shell, self._ssh)
+        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password, hosts)
         plan = DiscoverPlan(
             self._site.skus,
             self._settings.batch.discover,

@@ -264,6 +264,8 @@ def _skipped(
     for node in nodes:
         if node.name not in listed:
             yield node.name, "the sheet no longer names it"
+        elif not node.bmc:
+            yield node.name, "the site gives it no BMC"
         elif node.serial is None or not node.sku:
             yield node.name, f"its SKU is unknown: clusterctl discover --limit {node.name} first"
         elif node.sku not in baselines:
