@@ -6,9 +6,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -33,8 +35,10 @@ class Controller:
     lab: Rehearsal
     wheel: str
 
-    def play(self, name: str, folder: Path, *, check: bool = False) -> PlayOutcome:
-        """Run a playbook on it."""
+    def play(
+        self, name: str, folder: Path, *, check: bool = False, more: Mapping[str, Any] = MappingProxyType({})
+    ) -> PlayOutcome:
+        """Run a playbook on it, with `more` variables."""
         variables = {
             "clusterctl_controller_package": f"/srv/wheels/{self.wheel}",
             "clusterctl_controller_pip_arguments": ["--no-index", "--find-links=/srv/wheels"],
@@ -43,7 +47,9 @@ class Controller:
         }
         with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
             runner = playbooks(Path(work_dir), folder, check=check, silence_s=600.0)
-            (run,) = runner.run(name, self.lab.hosts, {**self.lab.variables, **variables}, Deadline.after(RUN_S))
+            (run,) = runner.run(
+                name, self.lab.hosts, {**self.lab.variables, **variables, **more}, Deadline.after(RUN_S)
+            )
         return run.value
 
 
@@ -95,3 +101,24 @@ def test_a_bare_host_becomes_a_controller(controller: Controller) -> None:
     assert controller.play("controller.yml", shipped, check=True).changes == ()
     works = controller.play("controller_checks.yml", DATA)
     assert works.ok, works.message
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the wheels are this Python's, and the host is Debian 12")
+def test_its_workers_work_until_they_are_no_longer_listed(controller: Controller) -> None:
+    """A service for each pool, which shows itself in the journal; a second run changes nothing; then none is left."""
+    shipped, pods = (
+        resource("playbooks"),
+        {"clusterctl_controller_workers": [{"pool": "pod3", "reach": ["10.30.0.0/16"]}]},
+    )
+    site = controller.play("controller_pod_site.yml", DATA)
+    assert site.ok, site.message
+    begun = controller.play("controller.yml", shipped, more=pods)
+    assert begun.ok, begun.message
+    alive = controller.play("controller_workers.yml", DATA)
+    assert alive.ok, alive.message
+    again = controller.play("controller.yml", shipped, more=pods)
+    assert (again.ok, again.changes) == (True, ()), again.message
+    ended = controller.play("controller.yml", shipped)
+    assert ended.ok, ended.message
+    gone = controller.play("controller_no_workers.yml", DATA)
+    assert gone.ok, gone.message
