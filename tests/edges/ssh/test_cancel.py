@@ -1,4 +1,4 @@
-"""A cancel token wakes whoever waits for its descriptor, and no other; nothing is left when nobody waits."""
+"""A cancel token wakes whoever waits for its descriptor, and no other; nothing is left when no session waits."""
 
 from __future__ import annotations
 
