@@ -197,6 +197,23 @@ def test_claims_last_as_long_as_the_site_has_it(opened: Open, url: str) -> None:
     assert expires_at - since == pytest.approx(2.5, abs=0.01)
 
 
+def test_rows_of_old_claims_go_and_tokens_grow_all_the_same(opened: Open, url: str) -> None:
+    """A row that has been free for a day is deleted with the next claim; what was held under it writes nothing."""
+    mine = opened("r1")
+    old = mine.claim([NodeId("run r0"), NodeId("n1")], "r1").granted
+    mine.release(old.values())
+    pretend(url, since=1000.0)
+    newest = mine.claim([NodeId("n2")], "r1").granted[NodeId("n2")]
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        rows = set(connection.execute(text("SELECT node FROM claim")).scalars())
+    engine.dispose()
+    assert rows == {"n2"}
+    again = mine.claim([NodeId("run r0"), NodeId("n1")], "r2").granted
+    assert min(claim.token for claim in again.values()) > newest.token > max(claim.token for claim in old.values())
+    assert set(mine.renew(old.values())) == set(old)
+
+
 def test_the_owners_of_claims_by_what_they_begin_with(opened: Open, url: str) -> None:
     """In the order of their subjects, expired ones and dead ones as no longer live, released ones not at all."""
     subjects = [NodeId(name) for name in ("run-9", "run-1", "run-5", "run_7", "n1")]

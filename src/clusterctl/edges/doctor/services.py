@@ -379,7 +379,7 @@ def _check_clock(probe: ControllerProbe) -> Diagnosis:
 
 
 def _names(site: Site) -> dict[str, str]:
-    return {node.bmc: node.name for node in site.nodes}
+    return {node.bmc: node.name for node in site.with_bmc}
 
 
 CHECKS: Mapping[str, Callable[[ControllerProbe], Diagnosis]] = {
