@@ -30,7 +30,7 @@ def test_every_check_and_load_finds_a_fault() -> None:
     assert all(f"`{name}`" in PREFACE for name in ELSEWHERE)
 
 
-def test_what_is_said_to_be_found_without_a_lab_is() -> None:
+def test_what_needs_no_lab_is_found_without_one() -> None:
     """Through the same tools, checks and roots."""
     found = {case.fault for case in (*tool_faults.CASES, *gpu_load_faults.CASES)}
     assert {each.fault for each in TABLE if each.seen_offline} <= found

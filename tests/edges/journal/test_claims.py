@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.journal.claims import HOSTS_OWN, Owner, live
+from clusterctl.edges.journal.claims import HOSTS_OWN, LATEST, Owner, live
+from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId
@@ -196,6 +197,23 @@ def test_claims_last_as_long_as_the_site_has_it(opened: Open, url: str) -> None:
     assert expires_at - since == pytest.approx(2.5, abs=0.01)
 
 
+def test_rows_of_old_claims_go_and_tokens_grow_all_the_same(opened: Open, url: str) -> None:
+    """A row that has been free for a day is deleted with the next claim; what was held under it writes nothing."""
+    mine = opened("r1")
+    old = mine.claim([NodeId("run r0"), NodeId("n1")], "r1").granted
+    mine.release(old.values())
+    pretend(url, since=1000.0)
+    newest = mine.claim([NodeId("n2")], "r1").granted[NodeId("n2")]
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        rows = set(connection.execute(text("SELECT node FROM claim")).scalars())
+    engine.dispose()
+    assert rows == {"n2"}
+    again = mine.claim([NodeId("run r0"), NodeId("n1")], "r2").granted
+    assert min(claim.token for claim in again.values()) > newest.token > max(claim.token for claim in old.values())
+    assert set(mine.renew(old.values())) == set(old)
+
+
 def test_the_owners_of_claims_by_what_they_begin_with(opened: Open, url: str) -> None:
     """In the order of their subjects, expired ones and dead ones as no longer live, released ones not at all."""
     subjects = [NodeId(name) for name in ("run-9", "run-1", "run-5", "run_7", "n1")]
@@ -266,3 +284,23 @@ def test_a_process_is_here_by_its_boot_and_its_namespace() -> None:
     assert here.is_here
     assert not Owner(here.host, here.pid, here.started, f"another {HOSTS_OWN}", here.machine).is_here
     assert not Owner(here.host, here.pid, here.started).is_here
+
+
+def test_a_refused_node_refuses_no_other(opened: Open) -> None:
+    """What follows it in the same request is granted."""
+    first, second = opened("r1"), opened("r2")
+    first.claim([N1], "r1")
+    claims = second.claim([N1, N2], "r2")
+    assert (list(claims.refused), list(claims.granted)) == ([N1], [N2])
+
+
+@pytest.mark.parametrize("damage", [{"since": -1.0}, {"expires_at": LATEST}])
+def test_a_claim_that_nothing_can_have_written(book: SqlJournal, url: str, damage: dict[str, float]) -> None:
+    """It is damage, with a remedy: neither an owner nor a free node."""
+    book.claim([N1], "r1")
+    pretend(url, **damage)
+    with pytest.raises(JournalDamagedError) as refused:
+        book.owners("")
+    assert (refused.value.where, bool(refused.value.remedy)) == ("node n1", True)
+    with pytest.raises(JournalDamagedError):
+        book.claim([N1], "r1")
