@@ -1,4 +1,4 @@
-"""A cancel token wakes whoever waits for its descriptor, and no other; nothing is left when no session waits."""
+"""A cancel token wakes the session that waits for its descriptor, and no other; nothing is left when no session waits."""
 
 from __future__ import annotations
 
