@@ -6,6 +6,7 @@ So the body is taken as it arrives, and the deadline is looked at after each rec
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 
 import requests
@@ -32,6 +33,12 @@ def read_body(answer: requests.Response, most: int, deadline: Deadline, peer: st
             answer.close()
             raise ParseError(f"{peer}'s answer is larger than {most >> 10} KiB", where=where)
     return bytes(content)
+
+
+def with_body(answer: requests.Response, most: int, deadline: Deadline, peer: str, where: str) -> requests.Response:
+    """Return a streamed answer whose `content` is its body, taken within these limits. Raise as `read_body`."""
+    answer.raw = io.BytesIO(read_body(answer, most, deadline, peer, where))
+    return answer
 
 
 def body_parts(answer: requests.Response, deadline: Deadline, peer: str, where: str) -> Iterator[bytes]:

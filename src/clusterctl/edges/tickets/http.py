@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from clusterctl.edges.answer_body import IDENTITY, read_body
+from clusterctl.edges.answer_body import IDENTITY, with_body
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import (
@@ -59,10 +59,10 @@ class TicketApi:
         deadline = deadline.within(REQUEST_S)
         where = f"{self.host}{path}"
         try:
-            answer = self._session.request(
+            streamed = self._session.request(
                 method, f"{self._url}{path}", timeout=deadline.remaining, allow_redirects=False, stream=True, **content
             )
-            answer._content = read_body(answer, LIMITS.size, deadline, self.host, where)  # noqa: SLF001 — within limits
+            answer = with_body(streamed, LIMITS.size, deadline, self.host, where)
         except (requests.RequestException, ParseError) as error:
             raise self._failed(method, where, error) from None
         self._check(answer, where, method)

@@ -21,7 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
-from clusterctl.edges.answer_body import IDENTITY, read_body
+from clusterctl.edges.answer_body import IDENTITY, with_body
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.access import PROVIDED, Identity, UserRole
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, PrivilegeError, UnreachableError
@@ -220,6 +220,5 @@ class _BoundedAdapter(TrustingAdapter):
     ) -> requests.Response:
         del stream
         deadline = Deadline.after(self._seconds)
-        answer = super().send(request, True, timeout, verify, cert, proxies)
-        answer._content = read_body(answer, LIMITS.size, deadline, "the provider", request.url or "")  # noqa: SLF001 — within limits
-        return answer
+        streamed = super().send(request, True, timeout, verify, cert, proxies)
+        return with_body(streamed, LIMITS.size, deadline, "the provider", request.url or "")
