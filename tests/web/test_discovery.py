@@ -95,7 +95,7 @@ def test_a_node_appears_when_it_is_installed_and_goes_when_it_is_retired(site: S
     assert eventually(lambda: targets(prometheus) == n2, WAIT_S), targets(prometheus)
 
 
-def test_who_has_no_token_learns_of_no_node(site: SiteContext, tmp_path: Path) -> None:
+def test_without_a_token_no_node_is_named(site: SiteContext, tmp_path: Path) -> None:
     browser = Browser(site, access(tmp_path), headers={})
     refused = browser.get("/api/v1/scrape-targets")
     assert refused.status_code == 401
