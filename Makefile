@@ -37,7 +37,7 @@ soak: setup ## the long campaigns; what they said stands in docs/soak/
 	@scripts/soak.sh
 
 fault-table: setup ## docs/reference/faults.md anew: what is found of each fault, or of those in FAULTS="A B", in one lab
-	@CLUSTERCTL_WRITE_PAGES=1 CLUSTERCTL_FAULTS="$(FAULTS)" scripts/test.sh tests/e2e/test_faults.py
+	@CLUSTERCTL_WRITE_PAGES=1 CLUSTERCTL_FAULTS="$(FAULTS)" scripts/test.sh -m soak tests/e2e/test_faults.py
 
 quirk-table: setup ## docs/reference/bmc-quirks.md anew: what the client makes of each vendor's BMC with each quirk
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/edges/redfish/test_quirk_table.py

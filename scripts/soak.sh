@@ -3,7 +3,6 @@
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
-export CLUSTERCTL_WHOLE_TABLE=1 # all faults in one lab
 export CLUSTERCTL_HYPOTHESIS=exploring # other examples in each run; make test has the same in each
 mkdir -p docs/soak
 report=docs/soak/$(date -u +%Y-%m-%d).md
@@ -12,7 +11,6 @@ status=0
     printf '# Soak of %s UTC\n\n' "$(date -u '+%Y-%m-%d %H:%M')"
     printf 'Commit %s, %s processors, Linux %s.\n\n```\n' "$(git describe --always --dirty)" "$(nproc)" "$(uname -r)"
     scripts/test.sh -m soak --timeout=0 --quiet --capture=no "$@" || status=$?
-    [ $# -gt 0 ] || scripts/test.sh --timeout=0 --quiet tests/e2e/test_faults.py || status=$?
     printf '```\n'
     exit "$status"
 } | tee "$report" || status=$?

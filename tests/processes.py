@@ -45,8 +45,8 @@ def gone(pid: int) -> bool:
 
 
 def status_of(pid: int) -> dict[str, str]:
-    """The fields of its /proc status."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    """The fields of its /proc status; none where it has ended."""
+    lines = _bytes(pid, "status").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 

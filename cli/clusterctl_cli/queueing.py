@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,12 @@ class QueuePlacement:
     @classmethod
     def taken(cls, options: dict[str, Any]) -> QueuePlacement:
         """Return the placement among a command's options, and take it out of these."""
-        found = cls(**{name: options.pop(name) for name in ("detach", "pool", "priority") if name in options})
+        return cls.of(**{name: options.pop(name) for name in ("detach", "pool", "priority") if name in options})
+
+    @classmethod
+    def of(cls, *, detach: bool = False, pool: str = "", priority: int = 0) -> QueuePlacement:
+        """Return the placement. Raises `UsageError` for a priority without a pool."""
+        found = cls(detach=detach, pool=pool, priority=priority)
         if found.priority and not found.pool:
             raise UsageError("it goes with --queue", where="--priority", remedy="name the pool with --queue")
         return found
@@ -46,13 +52,30 @@ class QueuePlacement:
 
 
 def place(context: SiteContext, request: Any, preview: Preview, placement: QueuePlacement, *, as_json: bool) -> int:
-    """Order the operation elsewhere; follow a pool's run where a terminal reads it. Return the exit code."""
+    """Order the operation elsewhere as it was previewed; see `place_on`."""
+    nodes = tuple(effect.node for effect in preview.effects)
+    return place_on(context, request, preview.digest, placement, nodes, as_json=as_json)
+
+
+def place_on(
+    context: SiteContext,
+    request: Any,
+    approved: str,
+    placement: QueuePlacement,
+    nodes: Sequence[str],
+    *,
+    as_json: bool,
+) -> int:
+    """Order the operation elsewhere; follow a pool's run where a terminal reads it. Return the exit code.
+
+    `approved`: the digest of the approved preview, empty for any; `nodes`: those that it may act on.
+    """
     origin = Origin(
         command=command_name(),
-        approved=preview.digest,
+        approved=approved,
         pool=placement.pool,
         priority=placement.priority,
-        nodes=tuple(effect.node for effect in preview.effects),
+        nodes=tuple(nodes),
     )
     record = order(context, request, origin)
     for run in read(context).waiting if placement.pool else ():

@@ -141,7 +141,9 @@ def node_head(node: NodeState, now: datetime) -> Text:
     text.append(f"  {node.stage.value}\n", style=STYLES.get(node.stage, ""))
     machine = f"{node.inventory.manufacturer} {node.inventory.model}" if node.inventory else "not yet identified"
     text.append(f"{machine}, serial {node.serial or 'unknown'}, {node.location}\n")
-    text.append(f"BMC {node.bmc}, host {node.address or 'not installed'}, root disk {node.root_disk or 'unknown'}\n")
+    text.append(
+        f"BMC {node.bmc or 'none'}, host {node.address or 'not installed'}, root disk {node.root_disk or 'unknown'}\n"
+    )
     if node.former_serials:
         text.append(f"before that the machine with serial {', '.join(node.former_serials)}\n")
     text.append_text(people_text(node, now))

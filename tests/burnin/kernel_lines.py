@@ -14,6 +14,7 @@ LINES = Path(__file__).parent / "data" / "kernel_log" / "lines"
 _ADMITTED = frozenset({Verdict.PASS, Verdict.WARN})
 LABELS = {
     "fail": frozenset({Verdict.FAIL}),
+    "held": frozenset({Verdict.FAIL, Verdict.INCONCLUSIVE}),
     "unclear": frozenset({Verdict.INCONCLUSIVE}),
     "admit": _ADMITTED,
 }

@@ -13,7 +13,7 @@ FILES = sorted(LINES.glob("*.txt"))
 
 
 def test_there_are_enough_cases_each_with_a_source() -> None:
-    """At least 600 cases, 300 of them fatal; a label is one of three."""
+    """At least 600 cases, 300 of them fatal; a label is one of four."""
     found = [case for file in FILES for case in cases(file)]
     labels = Counter(case.label for case in found)
     assert set(labels) == set(LABELS)

@@ -150,6 +150,7 @@ def test_limits_that_extend_each_other_in_a_circle_are_refused() -> None:
         ),
         ("extends: h100-sxm-ndr400\nlimits: [1]", r"site/l.yml:5 limits"),
         ("extends: h100-sxm-ndr400\nmethods:\n  all_reduce: 3", r"site/l.yml:6 methods.all_reduce"),
+        ("extends: h100-sxm-ndr400\nmethods: [1]", r"site/l.yml:5 methods"),
         ("extends: 7", r"site/l.yml:4 extends"),
     ],
 )
@@ -200,6 +201,40 @@ def test_a_file_that_extends_another_differs_by_its_figures_alone() -> None:
     """`extends` is no figure: the file that it names, written out, is the same limits."""
     text = f"version: 1\nname: {SHIPPED}\nhardware: {hardware_of_shipped()[SHIPPED]!r}\nextends: {SHIPPED}\n"
     assert parse_limits(text, where="x.yml").digest == shipped_limits(SHIPPED).digest
+
+
+def test_the_digest_follows_neither_extends_nor_patience_where_firmware_is_listed() -> None:
+    """The same holds for a file with a list of firmware."""
+    base = re.sub(r"^name: .*$", "name: one", with_firmware("hca"), flags=re.MULTILINE)
+    hardware = re.search(r"^hardware: .*$", base, flags=re.MULTILINE)
+    assert hardware
+    text = f"version: 1\nname: one\n{hardware[0]}\nextends: one\npatience: 4\n"
+    others = {"one": LimitsText(base, "site/one.yml")}
+    assert parse_limits(text, where="x.yml", others=others).digest == parse_limits(base, where="y.yml").digest
+
+
+def test_the_digest_follows_neither_patience_nor_the_order_of_the_figures() -> None:
+    """Also of a file that lists no firmware."""
+    digest = parse_limits(BARE, where="x.yml").digest
+    assert parse_limits(f"{BARE}patience: 4\n", where="x.yml").digest == digest
+    moved = re.search(r"^  nvlink_count:\n(?:    .*\n)+", BARE, flags=re.MULTILINE)
+    assert moved
+    last = BARE.replace(moved[0], "", 1).replace("\nversions:\n", f"\n{moved[0]}versions:\n", 1)
+    assert last != BARE
+    assert parse_limits(last, where="x.yml").digest == digest
+
+
+@pytest.mark.parametrize("name", ["nvlink_rate_min", "gpu_idle_memory_max"])
+def test_an_open_figure_is_one_that_every_measurement_meets(name: str) -> None:
+    """Nothing is less than a lower one, and nothing more than an upper one; its unit is reported."""
+    key = limit_keys()[name]
+    more = f"limits:\n  {name}: {{value: null, unit: {key.unit}, source: unknown}}\n"
+    limits = parse_limits(f"version: 1\nname: x\nhardware: y\nextends: {SHIPPED}\n{more}", where="x.yml")
+    assert limits.open == {name}
+    assert limits[name].value == (0 if name.endswith("_min") else sys.float_info.max)
+    check = next(check for check in CHECKS if key in keys_of(check))
+    (behind,) = (one for one in limits_behind(check, limits) if one.name == name)
+    assert (behind.value, behind.unit) == ("open", key.unit)
 
 
 def test_a_metric_that_is_compared_twice_is_refused() -> None:

@@ -137,6 +137,7 @@ def test_loads_move_bytes_and_prove_every_node(hosts: Hosts) -> None:
     assert sent + received > 2 * LIMITS.methods.ib_write_bw.message_bytes * LIMITS.methods.ib_write_bw.iterations
 
 
+@pytest.mark.soak
 def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     """The host sees its port up, but no byte passes: hung or failed with two partners, who pass with others."""
     pair = replace(LIMITS.methods.ib_write_bw, timeout_seconds=6)
@@ -163,6 +164,7 @@ def bring_iperf3(hosts: Hosts) -> None:
             assert hosts.loop.run(hosts.faces.exec(name, copy, stdin=Path(path).read_bytes())).rc == 0
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not Path(IPERF3[0]).exists(), reason="needs the package iperf3")
 def test_a_slow_ethernet_port_is_found(hosts: Hosts) -> None:
     """Real iperf3 between all hosts, one of which passes 20 Mbit/s (tc): it fails with every partner, no other does."""

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.payloads.maintenance import MaintenanceTurn, Turn
+from clusterctl.operations import runs
 from clusterctl.operations.context import open_site
 from clusterctl_cli.main import cli
 from tests.cli.nights import write
@@ -170,3 +171,11 @@ def test_a_detached_run_of_a_plan_is_repeatable(site: Path, plan: Path) -> None:
     watched = CliRunner().invoke(cli, ["runs", "show", run, "--watch", "--site", str(site)], standalone_mode=False)
     assert watched.return_value == 1
     assert "halted: 0 of 4 nodes done" in maintain(site, "status").stdout
+
+
+def test_a_plan_may_be_ordered_from_a_pool_of_workers(site: Path, plan: Path) -> None:
+    """As it was previewed, and only by a worker that reaches its nodes."""
+    done = maintain(site, plan, "--yes", "--queue", "pod3", "--detach", "--json")
+    assert done.return_value == 0, done.exception
+    record = runs.find(open_site(site), json.loads(done.stdout)["name"])
+    assert (record.pool, bool(record.approved), bool(record.needs)) == ("pod3", True, True)

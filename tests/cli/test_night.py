@@ -20,7 +20,9 @@ from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
 from clusterctl.fleet.state import Revalidation
 from clusterctl.operations import night as nightly
+from clusterctl.operations import runs
 from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.detached import needs
 from clusterctl.operations.night import NIGHTLY, Night, NightRequest, NightRun
 from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
@@ -295,3 +297,14 @@ def test_a_night_without_access_to_the_fabric_ends_and_claims_no_healthy_link(si
     print_night(result, as_json=True)
     links = json.loads(capsys.readouterr().out)["links"]
     assert (links["verdict"], links["proven"], links["causes"]) == ("inconclusive", 0, [])
+
+
+def test_a_night_may_be_ordered_from_a_pool_of_workers(site: Path) -> None:
+    """A timer on any controller: whatever nodes are idle when it begins, and the networks of all gold ones."""
+    ordered = run(site, "burnin", "nightly", "--yes", "--queue", "pod3", "--detach", "--json")
+    assert ordered.return_value == 0, ordered.exception
+    record = runs.find(open_site(site), json.loads(ordered.stdout)["name"])
+    assert (record.command, record.pool, record.approved) == ("burnin nightly", "pod3", "")
+    assert record.needs == needs(open_site(site), NAMES) != ()
+    with pytest.raises(UsageError, match="--queue"):
+        run(site, "burnin", "nightly", "--yes", "--priority", "5")

@@ -24,13 +24,9 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
              while the roles are applied to it
     subject  exactly, or a regular expression between slashes
     look     where the look of the broken part comes from: recording, specification, manual
-    seen_offline  lab/tests finds it through the same tools, checks and roots (test_tool_faults.py,
-                  test_gpu_load_faults.py): only the whole table needs a lab host for it
-    played        `soak`: only the whole table has a host for it, because each run plays others that are found in the same way,
-                  or finds it elsewhere: through the emulated BMC (tests/edges/redfish/test_faults_of_lab.py,
-                  lab/tests/test_lab_of_vendors.py), or in a lab (test_rehearsal.py, test_installs.py)
-    like          the fault that the lab makes in the same way, of another part: only the whole table plays both
-    suite         the burn-in that finds it; other than the shipped one it is played in the whole table only
+    seen_offline  each run of the tests finds it, too, without a lab, through the same tools, checks and roots
+                  (lab/tests: test_tool_faults.py, test_gpu_load_faults.py)
+    suite         the burn-in that finds it
     serial        of the broken part of the first machine, where lab/tests finds the fault
     """
 
@@ -44,14 +40,8 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     remedy: str
     look: str
     seen_offline: bool = False
-    played: Literal["each run", "soak"] = "each run"
-    like: str = ""
     suite: Literal["bootstrap", "every_load"] = "bootstrap"
     serial: str = ""
-
-    @property
-    def whole_table_only(self) -> bool:
-        return self.played == "soak" or self.seen_offline or self.like != "" or self.suite != "bootstrap"
 
     def at(self, node: str, others: Mapping[str, str]) -> str:
         """The target as `lab inject` takes it; `others` are nodes by their fault."""

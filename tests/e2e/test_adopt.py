@@ -15,7 +15,7 @@ from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import RUN_S, Site
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(3600)]
 
 HOSTS = 3
 

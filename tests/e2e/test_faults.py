@@ -1,10 +1,7 @@
 """Every fault that the lab knows, in one lab: each is found, named with its part and remedy, and never gold.
 
-Each run plays one of each way in which a fault is found. The others are in it where CLUSTERCTL_WHOLE_TABLE or
-CLUSTERCTL_WRITE_PAGES is set (`make fault-table`, `make soak`): those that are found without a lab as well
-(`seen_offline`), that the lab makes as it does another one (`like`), and that are found as others of each run are, or by
-another test of each run (`played: soak`). So are those that only loads find which the suite bootstrap leaves out; they
-are played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that are wanted alone.
+It takes long (`make fault-table`, `make soak`). Faults that only loads find which the suite bootstrap leaves out are
+played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that are wanted alone.
 """
 
 from __future__ import annotations
@@ -14,40 +11,26 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
-from clusterctl_lab.faults import FAULTS
-from clusterctl_lab.healthy import build
-from clusterctl_lab.hosts.fault_actions import Script, plan
-from clusterctl_lab.layout import Layout
-from lab.tests.emulators.host_tools import test_gpu_load_faults as gpu_load_faults
-from lab.tests.emulators.host_tools import test_tool_faults as tool_faults
 from lab.tests.lab_kit import RunningLab, eventually, needs_lab, running_lab
-from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations, page
+from tests.e2e.fault_table import PAGE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site
 from tests.events import data_of
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(0)]
 
-WHOLE = bool(os.environ.get("CLUSTERCTL_WHOLE_TABLE") or os.environ.get("CLUSTERCTL_WRITE_PAGES"))
-BATCHES = 2 if WHOLE else 1
+BATCHES = 2
 """How many times each of the hosts that run is broken, found, repaired and released."""
-HEALTHY = 4 if WHOLE else 3
+HEALTHY = 4
 """Partners for hosts with loads that need a second host."""
-ELSEWHERE = {"ethernet_pairs", "host_network", "roce", "zpool"}
-"""Checks of what hosts of a lab have not: a network of their own, adapters in Ethernet mode, disks."""
 DATA = Path(__file__).with_name("data")
-TABLE = expectations()
 CHOSEN = os.environ.get("CLUSTERCTL_FAULTS", "").split()
-EXPECTED = tuple(
-    each for each in TABLE if each.fault in CHOSEN or (not CHOSEN and (WHOLE or not each.whole_table_only))
-)
+EXPECTED = tuple(each for each in expectations() if each.fault in CHOSEN or not CHOSEN)
 
 
 @dataclass(frozen=True)
@@ -154,38 +137,6 @@ def _configuring(site: Site, name: str) -> bool:
     return any(act.act == "configure.play" for state in states for act in state.open_acts)
 
 
-def test_every_fault_is_expected() -> None:
-    """A new fault without a line in the table of what must be found is noticed here."""
-    assert {each.fault for each in TABLE} == set(FAULTS)
-
-
-def test_every_check_and_load_finds_a_fault() -> None:
-    """Except for checks that hosts of a lab cannot fail; the page names where those are shown."""
-    found = {each.check for each in TABLE}
-    assert {*CHECKS, *NODE_LOADS, *GROUP_LOADS} - found == ELSEWHERE
-    assert all(f"`{name}`" in PREFACE for name in ELSEWHERE)
-
-
-def test_what_is_left_out_is_found_without_a_lab() -> None:
-    """Through the same tools, checks and roots."""
-    found = {case.fault for case in (*tool_faults.CASES, *gpu_load_faults.CASES)}
-    assert {each.fault for each in TABLE if each.seen_offline} <= found
-
-
-@pytest.mark.parametrize("expected", [each for each in TABLE if each.like], ids=lambda each: each.fault)
-def test_what_is_like_another_is_made_as_that_one_is(expected: Expectation) -> None:
-    """The same script with another argument; and the other one is played in CI."""
-    (other,) = (each for each in TABLE if each.fault == expected.like)
-    assert not other.whole_table_only
-    assert _scripts(expected) == _scripts(other) != []
-
-
-def _scripts(expected: Expectation) -> list[str]:
-    machine = build(1, Layout(IPv4Network("10.88.0.0/16")), "secret")
-    ill = FAULTS[expected.fault].apply(machine, expected.target)
-    return [action.text for action in plan(machine.system, ill.system).impose if isinstance(action, Script)]
-
-
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda each: f"{each.fault}-{each.when}-{each.target}")
 def test_it_is_found(play: Play, expected: Expectation) -> None:
     """At the right step, by the right check, on the right part, with what to do about it, and as the only root."""
@@ -214,9 +165,3 @@ def test_the_page(play: Play) -> None:
     assert all(row.found.get("cause") and row.found.get("remedy") for row in rows)
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(page(rows, PAGE.read_text()))
-
-
-@pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel has no docs")
-def test_the_page_knows_every_fault() -> None:
-    """docs/reference/faults.md has a line for each fault; `make fault-table` writes it."""
-    assert {line.split("`")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")} == set(FAULTS)

@@ -280,6 +280,7 @@ def test_repaired_machines_become_gold(rehearsal: Rehearsal) -> None:
     assert not [words for words in broken_promises(site, len(HOSTS)) if "written" in words or "left" in words]
 
 
+@pytest.mark.soak
 def test_every_link_of_the_gold_hosts_is_loaded_and_the_dirty_one_is_named(rehearsal: Rehearsal) -> None:
     """Real bytes from host to host; the counters of the ports are played by the lab. Afterwards the nodes are gold."""
     site = rehearsal.site

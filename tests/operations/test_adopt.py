@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from clusterctl.edges.installers import NoInstaller
-from clusterctl.fleet.errors import AuthenticationError, ConflictError, UnreachableError, UntrustedError, UsageError
+from clusterctl.edges.site import load_site
+from clusterctl.fleet.decisions.permissions import PowerOrder
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    ConflictError,
+    NoBmcError,
+    UnreachableError,
+    UntrustedError,
+    UsageError,
+)
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed, Verdict
 from clusterctl.fleet.node import Inventory, Serial, Stage
-from clusterctl.operations import adopt, plan, reinstall, wipe
+from clusterctl.operations import adopt, bmc_log, clear_log, plan, power, reinstall, wipe
 from clusterctl.operations.adopt import AdoptRequest
 from clusterctl.operations.bootstrap import RunResult
 from clusterctl.operations.context import SiteContext, open_site
@@ -30,6 +40,11 @@ NAMES = ("n1", "n2", "n3")
 SHEET = "name,bmc_address,serial,rack,unit,address\n" + "".join(
     f"n{at},10.0.0.{at},SN-n{at},A01,{4 * at},10.0.1.{at}\n" for at in (1, 2, 3)
 )
+
+
+MAKE = {"system-manufacturer": "Dell Inc.", "system-product-name": "PowerEdge XE9680"}
+WITHOUT_BMC = SHEET.replace("n3,10.0.0.3,SN-n3", "n3,,")
+"""n3 has no BMC, and the sheet does not know its serial."""
 
 
 def machine(serial: str) -> Inventory:
@@ -76,7 +91,10 @@ class Hosts:
             raise UntrustedError("the host does not hold the key that was pinned", where=host.name)
         words = [word for word in argv if word not in ("sudo", "-n")]
         self.asked.append(words[0])
-        if words[0] == "dmidecode" or words[-1].endswith("product_serial"):
+        if words[0] == "dmidecode":
+            texts = {**MAKE, "system-serial-number": self.serials[host.name]}
+            return Observed(Ran(0, f"{texts[words[-1]]}\n", "", 0.1), ())
+        if words[-1].endswith("product_serial"):
             return Observed(Ran(0, f"{self.serials[host.name]}\n", "", 0.1), ())
         outputs = {
             "cat": f"0b00-7\n{self.names.get(host.name, host.name)}\n",
@@ -168,6 +186,83 @@ def test_a_certificate_needs_no_comparison_by_the_operator(cluster: Cluster) -> 
     shown = adopt.preview(cluster.context, AdoptRequest(nodes=NAMES))
     assert "1 host key" in shown.warnings[0]
     assert "not valid now" in shown.effects[0].text
+
+
+@pytest.fixture
+def without_bmc(cluster: Cluster) -> Iterator[Cluster]:
+    """The same cluster, but n3 has no BMC."""
+    folder = cluster.site.site.folder
+    (folder / "bmcs.csv").write_text(WITHOUT_BMC)
+    context = open_site(folder)
+    yield Cluster(context, cluster.hosts, {ip: bmc for ip, bmc in cluster.bmcs.items() if ip != "10.0.0.3"})
+    context.journal.close()
+
+
+def test_a_node_without_a_bmc_is_adopted_by_the_serial_of_its_host(without_bmc: Cluster) -> None:
+    """The operator confirms the host's serial; the parts are left to the burn-in, and nothing is a failure."""
+    shown = adopt.preview(without_bmc.context, AdoptRequest(nodes=("n3",)))
+    assert "serial SN-n3 by its host alone" in shown.effects[0].text
+    assert "no BMC shows 1 of these serials" in shown.warnings[-1]
+    assert without_bmc.site.journal.summaries() == ()
+    result = without_bmc.adopt()
+    assert result.skipped == {}
+    assert set(without_bmc.stages().values()) == {Stage.INSTALLED}, [(node.cause, node.remedy) for node in result.nodes]
+    node = without_bmc.site.node("n3")
+    assert (node.bmc, node.serial, node.sku) == ("", "SN-n3", without_bmc.site.node("n1").sku)
+    verdicts = {finding.check: finding.verdict for finding in node.reports["discover"].findings}
+    assert verdicts["identity"] is verdicts["sku_model"] is Verdict.PASS
+    assert verdicts["bmc"] is verdicts["gpu_count"] is Verdict.NOT_APPLICABLE
+
+
+def test_without_a_bmc_another_serial_than_the_sheets_or_the_confirmed_one_is_refused(without_bmc: Cluster) -> None:
+    """The sheet's serial counts before the adoption, the confirmed one after it, also for another host key."""
+    without_bmc.adopt("n3")
+    without_bmc.hosts.serials["n3"] = "SN-other"
+    again = AdoptRequest(nodes=("n3",), new_host_key=True)
+    refused = adopt.preview(without_bmc.context, again).skipped
+    assert "serial SN-other, and SN-n3 was expected" in refused["n3"]
+    sheet = without_bmc.site.site.folder / "bmcs.csv"
+    sheet.write_text(SHEET.replace("n2,10.0.0.2,SN-n2", "n2,,SN-sheet"))
+    fresh = Cluster(open_site(sheet.parent), without_bmc.hosts, without_bmc.bmcs)
+    with closing(fresh.site.journal):
+        assert "serial SN-n2, and SN-sheet was expected" in fresh.refused("n2")["n2"]
+
+
+def test_what_works_through_the_bmc_is_refused_for_a_node_without_one(without_bmc: Cluster) -> None:
+    """Power, logs and passwords of the BMC: exit code 2 with the reason, and nothing is done to the other nodes."""
+    without_bmc.adopt()
+    request = power.PowerRequest(order=PowerOrder.CYCLE, nodes=("n1", "n3"), reason="test")
+    with pytest.raises(NoBmcError, match="gives it no BMC") as caught:
+        power.preview(without_bmc.context, request)
+    assert (caught.value.where, caught.value.exit_code) == ("n3", 2)
+    with pytest.raises(NoBmcError):
+        clear_log.preview(without_bmc.context, clear_log.ClearLogRequest(nodes=("n3",), reason="test"))
+    with pytest.raises(NoBmcError):
+        bmc_log.read(without_bmc.context, "n3", Control())
+    asked = power.status(without_bmc.context, ("n1", "n3"), Control())
+    failed = {outcome.node: outcome.failure for outcome in asked.outcomes if outcome.failure}
+    assert list(failed) == ["n3"]
+
+
+def test_a_node_that_clusterctl_would_install_needs_a_bmc(cluster: Cluster) -> None:
+    """Only backend existing does without; the error names line, column and what to do."""
+    folder = cluster.site.site.folder
+    (folder / "bmcs.csv").write_text(WITHOUT_BMC)
+    file = folder / "site.yml"
+    file.write_text(file.read_text().replace("{backend: existing}", "{backend: existing, nodes: [n1, n2]}"))
+    with pytest.raises(UsageError, match="n3 has no address of its BMC") as caught:
+        load_site(folder)
+    assert "bmcs.csv:4 bmc_address" in caught.value.where
+
+
+def test_a_sheet_of_hosts_alone_needs_no_column_for_bmcs(cluster: Cluster) -> None:
+    """Names and addresses of hosts are enough; a sheet without either column is refused."""
+    folder = cluster.site.site.folder
+    (folder / "bmcs.csv").write_text("name,address\nn1,10.0.1.1\n")
+    assert [node.bmc for node in load_site(folder).nodes] == [""]
+    (folder / "bmcs.csv").write_text("name,serial\nn1,S1\n")
+    with pytest.raises(UsageError, match="has no column bmc_address"):
+        load_site(folder)
 
 
 def silent_host(cluster: Cluster) -> None:

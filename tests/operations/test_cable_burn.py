@@ -9,23 +9,31 @@ from typing import Any
 
 import pytest
 
+from clusterctl.cabling.health.symptoms import HealthKind
 from clusterctl.edges.site import Site
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.fabric.port_acts import DisabledPort, intended, observed
+from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.node import Hca
 from clusterctl.fleet.payloads.hardware import FabricTransceiverSeen
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStarted
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.operations import cable_burn as operation
+from clusterctl.operations.burn_work import work_after
 from clusterctl.operations.cable_burn import CableBurnRequest
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.operation import Control
+from clusterctl.ports import Deadline
 from clusterctl.steps.fabric_burn import BurnSettings, FabricBurn
 from tests.cabling.burn.tree import Tree
 from tests.cli.nights import FakeScheduler
 from tests.edges.site.ready import write_ready_site
 from tests.events import advances, new_event
-from tests.steps.fabric_burn.world import FabricWorld
+from tests.steps.fabric_burn.test_burn import Diary, run
+from tests.steps.fabric_burn.world import Bad, FabricWorld
 from tests.steps.fakes import inventory
 
 NAMES = tuple(f"node{number}" for number in range(9))
@@ -132,8 +140,12 @@ def test_one_host_is_too_few(context, world):
 
 
 def test_the_preview_names_what_no_flow_can_load(context, world):
-    found = operation.preview(connected(context, world), CableBurnRequest(nodes=("node0", "node1")))
+    """Of the whole fabric; a burn of named nodes is about the links that they can load."""
+    world.dead |= set(NAMES[2:])
+    found = operation.preview(connected(context, world), CableBurnRequest())
     assert "directed links are loaded by no flow of these hosts" in found.warnings[0]
+    found = operation.preview(connected(context, world), CableBurnRequest(nodes=("node0", "node1")))
+    assert found.warnings == ()
 
 
 def test_gold_nodes_have_jobs_again_after_a_burn_that_was_stopped(context, world):
@@ -193,3 +205,26 @@ def test_the_burn_has_the_serials_of_the_fabrics_history(context, world, monkeyp
 def subjects(context: SiteContext) -> Sequence[str]:
     events = context.journal.latest(Stream.CAMPAIGN, Kind.BURN_STARTED)
     return [event.subject for event in events if isinstance(event.payload, BurnStarted)]
+
+
+def test_at_its_end_each_bad_link_has_its_work(context):
+    """One may be disabled under the budget; the others stay in use, with the reason. A repaired link that is bad again
+    is replaced, not cleaned.
+    """
+    tree = Tree(leaves=4, hosts=4)
+    errors = {"SymbolErrorCounter": 2.0}
+    bad = [Bad(PortId(tree.leaf(leaf), leaf + 5), per_s=errors) for leaf in (0, 1)]
+    world = FabricWorld(tree.fabric(), tree.tables(), [*bad, Bad(PortId(tree.leaf(2), 8), lost_at_s=300.0)])
+    link = next(link for link in world.fabric.links if bad[1].port in (link.a, link.b))
+    peer = link.b if link.a == bad[1].port else link.a
+    enabled = DisabledPort(bad[1].port, peer, "leaf-1 port 6", "bit errors", sure=True)
+    context.journal.append([intended(Act.PORT_ENABLE, enabled), observed(Act.PORT_ENABLE, enabled, "LinkUp")])
+    _, report = run(world, Diary())
+    now = parse_ibnetdiscover(world.ibnetdiscover(Deadline.after(1)).value, file="ibnetdiscover")
+    work = work_after(context, now, report.health)
+    assert [one.subjects for one in work.clean] == [("leaf-0 port 5", "spine-0 port 1")]
+    assert [one.subjects for one in work.replace] == [("leaf-1 port 6", "spine-1 port 2")]
+    assert [one.kind for one in work.check] == [HealthKind.LOST]
+    assert (work.budget, work.out) == (1, 0)
+    assert [one["port"] for one in work.disable] == ["leaf-0 port 5"]
+    assert ["budget" in reason for reason in work.kept.values()].count(True) >= 1

@@ -148,13 +148,39 @@ def test_its_installer_record_and_host_key_follow(world: World) -> None:
     assert HostKeys(world.folder / "state" / "host_keys").get("gpu7") == key
 
 
+def record(name: str, state: AttemptState, serial: str, attempt: str) -> InstallAttempt:
+    return InstallAttempt(name, state, Serial(serial), (), DiskContract(Serial("D")), attempt)
+
+
 def test_a_running_install_keeps_its_name(world: World) -> None:
-    """The machine reports itself under the record's name: that is not taken away while it does."""
+    """The machine reports itself under the record's name: that is not taken away while it does, nor given to another."""
     store = AttemptStore(world.folder / "state" / "pxe" / "machines")
-    store.put(InstallAttempt("n1", AttemptState.WRITING, Serial("S1"), (), DiskContract(Serial("D")), "a1"), {})
-    with pytest.raises(ConflictError, match="its install runs"):
+    store.put(record("n1", AttemptState.WRITING, "S1", "a1"), {})
+    with pytest.raises(ConflictError, match="installed or erased"):
         store.rename("n1", "gpu7")
     assert store.find("n1") is not None
+    retired = store.put(record("n9", AttemptState.WRITING, "S9", "a9"), {})
+    store.put(record("n1", AttemptState.DONE, "S1", "a1"), {})
+    with pytest.raises(ConflictError, match="installed or erased"):
+        store.rename("n1", "n9")
+    assert (store.find("n1"), store.find("n9")) == (record("n1", AttemptState.DONE, "S1", "a1"), retired)
+
+
+@pytest.mark.parametrize("documents", [{}, {"overlay.tar": b"of S1"}])
+def test_nothing_of_an_earlier_machine_with_the_name_is_left(world: World, documents: dict[str, bytes]) -> None:
+    """A retired node's record and files give way, as they do to an install under its name; again, nothing changes."""
+    store = AttemptStore(world.folder / "state" / "pxe" / "machines")
+    store.keep_log(store.put(record("n9", AttemptState.DONE, "S9", "a9"), {"overlay.tar": b"of S9"}), b"its log")
+    store.put(record("n1", AttemptState.DONE, "S1", "a1"), documents)
+    for _ in range(2):
+        store.rename("n1", "n9")
+        assert (store.find("n1"), store.find("n9")) == (None, record("n9", AttemptState.DONE, "S1", "a1"))
+        left = {
+            file.name: file.read_bytes()
+            for file in (world.folder / "state/pxe/machines/n9").rglob("*")
+            if file.is_file()
+        }
+        assert left == documents
 
 
 def test_a_moved_node_has_its_cables_proven_again(world: World) -> None:

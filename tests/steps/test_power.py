@@ -27,7 +27,7 @@ from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.ports import BmcAddress, Deadline, Post, Power
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.reboot_pool import RebootPermits, RebootPool, unlimited
+from clusterctl.steps.executor.permits import RebootPermits, reboot_pool, unlimited
 from clusterctl.steps.power import PowerResult, PowerSwitch
 from tests.events import data_of
 from tests.fake_timer import FakeTimer
@@ -196,7 +196,7 @@ def test_an_unknown_or_absent_node_is_not_touched(node: NodeState) -> None:
 def test_one_reboots_at_a_time_where_the_site_wants_that(site: Site) -> None:
     """Each machine's self-test is over before the next one is switched on; to switch off needs no permit."""
     at_work, most = 0, 0
-    pool = RebootPool(site.book, 1)
+    pool = reboot_pool(site.book, 1)
 
     @contextmanager
     def counted(wanted: int, deadline: Deadline) -> Iterator[int]:
@@ -219,7 +219,7 @@ def test_one_reboots_at_a_time_where_the_site_wants_that(site: Site) -> None:
 
 def test_without_a_permit_nothing_is_switched(site: Site) -> None:
     """The error names the site's setting, and no act is intended."""
-    pool = RebootPool(site.book, 1)
+    pool = reboot_pool(site.book, 1)
     with pool.taken(1, Deadline.after(60)):
         found = site.switch(PowerOrder.ON, Deadline.after(30, timer=FakeTimer()), permits=pool.taken)
     assert all("fabric.reboots" in str(item.error) for item in found.values())

@@ -29,7 +29,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline
-from tests.edges.doctor.bmc_server import _certificate
+from tests.edges.doctor.bmc_server import loopback_certificate
 from tests.edges.site.ready import write_ready_site
 from tests.ufm.emulator import PASSWORD, TOKEN, USER, Ufm, served
 
@@ -112,7 +112,7 @@ def test_what_is_not_ufm() -> None:
 
 def test_tls_is_verified(tmp_path: Path) -> None:
     """A certificate of the site's authority or the pinned one is accepted; else no login is sent."""
-    file, digest = _certificate(tmp_path, datetime(2099, 1, 1, tzinfo=UTC))
+    file, digest = loopback_certificate(tmp_path, datetime(2099, 1, 1, tzinfo=UTC))
 
     def wrap(server: ThreadingHTTPServer) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -25,7 +25,8 @@ def adopt(folder: Path, *, new_host_key: bool, **options: Any) -> int:
     """Take in machines that are installed already, up to the stage installed. Writes to no disk.
 
     Reads the SSH host key, the serial by host and the serial by BMC of each node and prints them. Confirming accepts
-    these host keys, unless a certificate of the site's authority (ssh.host_ca) vouches for them. A node whose host does
+    these host keys, unless a certificate of the site's authority (ssh.host_ca) vouches for them. Of a node without a
+    BMC it accepts the serial, too, which its host alone shows. A node whose host does
     not answer, has another key than before, or runs on another machine is refused; the others are adopted.
     """
     from clusterctl.operations import adopt as operation

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl_cli.formats import format_option
-from clusterctl_cli.options import detach_option, dry_run_option, gathered, site_option, yes_option
+from clusterctl_cli.options import dry_run_option, gathered, queue_options, site_option, yes_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class NightlyOptions:
     window: str | None
     budget: int | None
     detach: bool
+    pool: str
+    priority: int
     yes: bool
     dry_run: bool
     as_json: bool
@@ -33,7 +35,7 @@ class NightlyOptions:
 @site_option
 @click.option("--window", metavar="HH:MM-HH:MM", help="Instead of the site's, in its time zone.")
 @click.option("--budget", type=click.IntRange(1, 100), metavar="PERCENT", help="Of the gold nodes, out at a time.")
-@detach_option
+@queue_options
 @yes_option
 @dry_run_option
 @format_option()
@@ -52,8 +54,10 @@ def nightly(options: NightlyOptions) -> int:
     from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.context import open_context
     from clusterctl_cli.progress import ProgressView
+    from clusterctl_cli.queueing import QueuePlacement, place_on
     from clusterctl_cli.stopping import stoppable
 
+    placement = QueuePlacement.of(detach=options.detach, pool=options.pool, priority=options.priority)
     context = open_context(options.folder, thorough=True)
     request = operation.NightRequest(window=options.window, budget=options.budget)
     approved = None
@@ -62,10 +66,9 @@ def nightly(options: NightlyOptions) -> int:
         if not approve(preview, Flags(yes=options.yes, dry_run=options.dry_run, as_json=options.as_json)):
             return 0
         approved = preview.digest
-    if options.detach:
-        from clusterctl_cli.commands.steps import detached
-
-        return detached(context, request, approved or "", as_json=options.as_json)
+    if placement.elsewhere:
+        nodes = operation.may_take(context)
+        return place_on(context, request, approved or "", placement, nodes, as_json=options.as_json)
     with logged(context) as log, stoppable() as cancelled, ProgressView(table_only=True) as view:
         result = operation.run(context, request, Control(approved, view.on_event, cancelled))
     print_night(result, as_json=options.as_json)

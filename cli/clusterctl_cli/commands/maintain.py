@@ -11,7 +11,7 @@ import click
 from clusterctl_cli.command_groups import MAINTAIN, LazyGroup
 from clusterctl_cli.completion import complete_plans
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import decision_options, detach_option, site_option
+from clusterctl_cli.options import decision_options, queue_options, site_option
 from clusterctl_cli.text import echo, echo_rendered
 from clusterctl_cli.watching import View, watch, watch_option
 
@@ -50,7 +50,7 @@ def maintain() -> None:
 
 @click.command(name=RUN)
 @click.argument("file", metavar="PLAN.yml", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@detach_option
+@queue_options
 @decision_options
 def run(file: Path, folder: Path, **options: Any) -> int:
     """Begin the plan of a file, or go on with it: canaries first, then wave by wave.
@@ -67,7 +67,7 @@ def run(file: Path, folder: Path, **options: Any) -> int:
 
 @click.command()
 @plan_argument
-@detach_option
+@queue_options
 @decision_options
 def resume(plan: str, folder: Path, **options: Any) -> int:
     """Go on with a plan that was paused or halted, or whose run was killed.
@@ -85,7 +85,7 @@ def resume(plan: str, folder: Path, **options: Any) -> int:
 
 @click.command()
 @plan_argument
-@detach_option
+@queue_options
 @decision_options
 def rollback(plan: str, folder: Path, **options: Any) -> int:
     """Take the change of a plan back on the nodes that have it: the site's values, or those of its `rollback`."""
@@ -152,12 +152,12 @@ def _carry_out(context: Any, request: MaintainRequest, options: dict[str, Any]) 
     from clusterctl.operations.serial import to_data
     from clusterctl_cli import render_maintain
     from clusterctl_cli.approval import Flags, approve, logged
-    from clusterctl_cli.commands.steps import detached
     from clusterctl_cli.output import print_result
     from clusterctl_cli.progress import ProgressView
+    from clusterctl_cli.queueing import QueuePlacement, place
     from clusterctl_cli.stopping import stoppable
 
-    flags, detach = Flags.taken(options), options.pop("detach", False)
+    flags, placement = Flags.taken(options), QueuePlacement.taken(options)
     preview = operation.preview(context, request)
     if flags.dry_run and flags.as_json:
         expected = to_data(operation.expected(context, request))
@@ -167,8 +167,8 @@ def _carry_out(context: Any, request: MaintainRequest, options: dict[str, Any]) 
         echo(render_maintain.forecast_text(operation.expected(context, request)), err=not flags.dry_run)
     if not approve(preview, flags):
         return 0
-    if detach:
-        return detached(context, request, preview.digest, as_json=flags.as_json)
+    if placement.elsewhere:
+        return place(context, request, preview, placement, as_json=flags.as_json)
     with logged(context) as log, stoppable() as cancelled, ProgressView() as view:
         result = operation.run(context, request, Control(preview.digest, view.on_event, cancelled))
     print_result(result, as_json=flags.as_json)

@@ -186,13 +186,3 @@ def run_operation(
     print_run(context, result, as_json=flags.as_json)
     log.print_path(result.exit_code)
     return int(result.exit_code)
-
-
-def detached(context: SiteContext, request: Any, approved: str, *, as_json: bool) -> int:
-    """Order a detached run of an operation, print its id and how to follow it; return the exit code."""
-    from clusterctl.operations.detached import Origin, order
-    from clusterctl_cli.commands.runs import print_ordered
-    from clusterctl_cli.context import command_name
-
-    record = order(context, request, Origin(command=command_name(), approved=approved))
-    return print_ordered(context, record, as_json=as_json)

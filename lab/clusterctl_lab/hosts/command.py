@@ -28,7 +28,7 @@ def environment(lab: str) -> dict[str, str]:
     return {"PATH": PATH, "LC_ALL": "C.UTF-8", MARKER: lab}
 
 
-async def run(lab: str, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 30.0) -> Ran:
+async def run(lab: str, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 120.0) -> Ran:
     """Run `argv` to its end; past `timeout_s` it is killed and `UnreachableError` raised."""
     process = await asyncio.create_subprocess_exec(
         *argv,

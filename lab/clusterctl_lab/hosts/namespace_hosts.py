@@ -184,7 +184,7 @@ class NamespaceHosts:
                 remedy="Power it off and on.",
             )
 
-    async def exec(self, name: str, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 30.0) -> Ran:
+    async def exec(self, name: str, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 120.0) -> Ran:
         """Run `argv` as root inside a running host, past its network (faults and tests only)."""
         host = self._running.get(name)
         if host is None:

@@ -118,7 +118,7 @@ async def launch(lab: str, paths: HostPaths, machine: Machine, cgroup: Path, swi
 
 
 async def inside(
-    lab: str, host: RunningHost, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 30.0
+    lab: str, host: RunningHost, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 120.0
 ) -> Ran:
     """Run `argv` as root inside the host, past its network and outside its cgroup: even while it is frozen."""
     enter = ("nsenter", f"--target={host.pid}", "--all", "env", "-i", f"PATH={PATH}", *CONFINED, *argv)

@@ -59,7 +59,7 @@ class TestLab:
 
     async def sh(self, machine: Machine, script: str) -> tuple[int, str]:
         """Exit status and standard output of a shell script inside a host."""
-        ran = await self.hosts.exec(machine.name, ("sh", "-c", script))
+        ran = await self.hosts.exec(machine.name, ("sh", "-c", script), timeout_s=600)
         return ran.rc, ran.stdout.decode().strip()
 
 

@@ -19,7 +19,7 @@ from clusterctl_lab.hosts.quota import CpuQuota
 from clusterctl_lab.machine import Machine, Shaping
 from lab.tests.hosts.hosts_kit import TestLab, eventually, lab, leftovers, needs_lab, ssh_answers
 
-pytestmark = [pytest.mark.lab, needs_lab]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab]
 
 NAME = "tills"
 
@@ -67,7 +67,7 @@ async def share_of_a_core(it: TestLab, machine: Machine) -> float:
         text_of("node/programs/cpu_share.py"),
         "2",
     )
-    ran = await it.hosts.exec(machine.name, argv)
+    ran = await it.hosts.exec(machine.name, argv, timeout_s=600)  # a tenth of a core, of a machine that is crowded
     return max(one.share for one in parse_cpu_share(ran.stdout.decode()))
 
 

@@ -12,7 +12,7 @@ import pytest
 from lab.tests.lab_kit import RunningLab, clusterctl, eventually, leftovers, running_lab
 from tests.metal.metal_kit import boot_once, console, needs_metal, netboot, power, reset, virtual_machines
 
-pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_metal, pytest.mark.timeout(3600)]
 NODE = "node001"
 PATIENCE = 600.0
 

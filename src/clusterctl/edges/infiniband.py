@@ -97,7 +97,7 @@ class CounterReader:
         return self._observed((self.command,), deadline)
 
     def traffic(self, deadline: Deadline) -> Observed[str]:
-        """Return the texts of both calls, one after the other, under the time at which the second one begins."""
+        """Return the texts of both calls, one after the other, under the middle of the time of the second one."""
         return self._observed((self.command, (*self.command, "--counters")), deadline)
 
     def _observed(self, commands: Sequence[Sequence[str]], deadline: Deadline) -> Observed[str]:
@@ -105,11 +105,13 @@ class CounterReader:
         for command in commands:
             at = self.clock.now()
             text = _read(command, deadline, success=(0, 1)).stdout
+            took = self.clock.now() - at
             if "## Summary:" not in text:
                 raise EdgeError("no summary: it read no port", where=" ".join(command), remedy=_NO_MASTER)
             texts.append(text)
         if len(texts) > 1:
-            texts.insert(0, f"# {at:%Y-%m-%dT%H:%M:%S.%f}Z\n")
+            at += took / 2
+            texts.insert(0, f"# {at:%Y-%m-%dT%H:%M:%S.%f}Z, read within {took.total_seconds():.3f} s\n")
         text = "".join(texts)
         evidence = Evidence(" ".join(commands[-1]), self.where, at, self.origin, text.encode())
         return Observed(text, (evidence,))

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import requests
 
-from clusterctl.edges.answer_body import IDENTITY, read_body
+from clusterctl.edges.answers import answer_session, read_body, send
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.secrets import resolve
-from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
+from clusterctl.edges.tls import Trust, causes, distrust
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.node_logs import LOKI_BYTES, parse_range
@@ -44,11 +44,7 @@ class Loki:
     def __init__(self, settings: LokiSettings, token: str, ca_file: str) -> None:
         self._settings = settings
         self.host = urlsplit(settings.url).netloc
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.headers.update(IDENTITY)
-        trust = Trust(ca_file=ca_file)
-        self._session.mount("https://", TrustingAdapter(trust, trust.client()))
+        self._session = answer_session(Trust(ca_file=ca_file))
         if token:
             self._session.headers["Authorization"] = f"Bearer {token}"
         if settings.tenant:
@@ -71,13 +67,8 @@ class Loki:
         deadline.check(f"asking {self.host}")
         deadline = deadline.within(_REQUEST_S)
         try:
-            answer = self._session.get(
-                f"{self._settings.url}{_PATH}",
-                params=parameters,
-                timeout=deadline.remaining,
-                allow_redirects=False,
-                stream=True,
-            )
+            request = requests.Request("GET", f"{self._settings.url}{_PATH}", params=parameters)
+            answer = send(self._session, request, deadline)
             content = read_body(answer, LOKI_BYTES, deadline, "Loki", self.host)
         except requests.RequestException as error:
             untrusted = distrust(causes(error), self.host, "monitoring.loki.ca_file", "monitoring.loki.ca_file")

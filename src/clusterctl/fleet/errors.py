@@ -31,6 +31,21 @@ class UsageError(ClusterctlError):
     exit_code = 2
 
 
+class NoBmcError(UsageError):
+    """The site gives the node no BMC: whatever works through one is refused."""
+
+    kind = "no_bmc"
+
+
+def no_bmc(name: str) -> NoBmcError:
+    """Return the error on a node without a BMC."""
+    return NoBmcError(
+        "the site gives it no BMC, and this works through the BMC",
+        where=name,
+        remedy="leave the node out, or write its BMC's address into the sheet (column bmc_address)",
+    )
+
+
 class EnvironmentBrokenError(ClusterctlError):
     """The controller lacks something: a tool, a database, a network. Exit code 3."""
 

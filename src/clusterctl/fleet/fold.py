@@ -108,7 +108,9 @@ def _host_key(payload: HostKeyPinned, state: NodeState, _event: Event) -> NodeSt
 
 @_applied.register
 def _adopted(payload: NodeAdopted, state: NodeState, _event: Event) -> NodeState:
-    return replace(state, address=payload.address, host_key=payload.public, adopted=True)
+    """Take the serial that the operator has confirmed where no BMC will show it."""
+    serial = state.serial if state.bmc else state.serial or payload.serial
+    return replace(state, address=payload.address, host_key=payload.public, adopted=True, serial=serial)
 
 
 @_applied.register

@@ -133,7 +133,7 @@ def check(context: SiteContext, patterns: Sequence[str], control: Control) -> Re
 
 def _queries(context: SiteContext, patterns: Sequence[str]) -> list[AccountQuery]:
     """Return the selected nodes of the site; all of them without patterns."""
-    listed = {node.name for node in context.site.nodes}
+    listed = {node.name for node in context.site.with_bmc}
     known = {node.name: node.serial or node.expected_serial or "" for node in context.nodes()}
     return [AccountQuery(name, known[name]) for name in selected(context, patterns or ("*",)) if name in listed]
 

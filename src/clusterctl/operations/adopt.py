@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.decisions.adopt import adoptable, adopted, require_same_key
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.node import Step
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.payloads.node import HostKeyTrust
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
@@ -46,7 +46,10 @@ class AdoptRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A node that may be adopted: what its host offers, and the serial that host and BMC agree on."""
+    """A node that may be adopted: what its host offers, and the serial that host and BMC agree on.
+
+    Of a node without a BMC, `serial` is the host's own word: the operator confirms it.
+    """
 
     node: NodeState
     host: HostAddress
@@ -63,8 +66,9 @@ class _Candidate:
         key = f"host key {fingerprint(self.offered.public)}"
         proven = "certified by the site's authority" if self.offered.certified else "confirmed by you"
         refused = f" ({self.offered.refused})" if self.offered.refused else ""
+        shown = "by BMC and host" if self.node.bmc else "by its host alone"
         return (
-            f"serial {self.serial} by BMC and host, at {self.host.address}, {key} {proven}{refused}; "
+            f"serial {self.serial} {shown}, at {self.host.address}, {key} {proven}{refused}; "
             "then discover and install verify it, and no disk is written"
         )
 
@@ -77,16 +81,24 @@ class _Plan:
     @property
     def preview(self) -> Preview:
         by_operator = [one for one in self.candidates if not one.offered.certified]
-        warning = (
-            f"no certificate vouches for {len(by_operator)} host keys: compare them with what `ssh-keygen -lf "
-            "/etc/ssh/ssh_host_ed25519_key.pub` prints on the hosts' consoles"
-        )
+        without_bmc = [one for one in self.candidates if not one.node.bmc]
+        warnings = []
+        if by_operator:
+            warnings.append(
+                f"no certificate vouches for {len(by_operator)} host keys: compare them with what `ssh-keygen -lf "
+                "/etc/ssh/ssh_host_ed25519_key.pub` prints on the hosts' consoles"
+            )
+        if without_bmc:
+            warnings.append(
+                f"no BMC shows {len(without_bmc)} of these serials: compare them with the machines' labels or your "
+                "inventory"
+            )
         return Preview(
             operation=NAME,
             question=f"Adopt {len(self.candidates)} nodes with these serials and host keys?",
             effects=tuple(Effect(node=one.node.name, text=one.effect) for one in self.candidates),
             skipped=self.refused,
-            warnings=(warning,) if by_operator else (),
+            warnings=tuple(warnings),
         )
 
 
@@ -155,7 +167,7 @@ def _plan(context: SiteContext, request: AdoptRequest, control: Control) -> _Pla
         reader = _Reader(context, adapters, request, control)
         running = [
             (node, pool.submit(reader.candidate, node, addresses.address(node.name) or node.address))
-            for node in context.states(names)
+            for node in _as_listed(context, names)
         ]
         for node, future in running:
             one = future.result()
@@ -164,6 +176,13 @@ def _plan(context: SiteContext, request: AdoptRequest, control: Control) -> _Pla
             else:
                 refused[node.name] = str(Failure.of(replace_where(one, node.name)))
     return _Plan(candidates=tuple(found), refused=refused)
+
+
+def _as_listed(context: SiteContext, names: Sequence[str]) -> Iterator[NodeState]:
+    """Yield the nodes with BMC and serial as the sheet has them now: the journal may know an earlier sheet's."""
+    for node in context.states(names):
+        listed = context.site.by_name[node.name]
+        yield replace(node, bmc=listed.bmc, expected_serial=Serial(listed.serial) if listed.serial else None)
 
 
 def replace_where(error: ClusterctlError, name: str) -> ClusterctlError:
@@ -200,7 +219,11 @@ class _Reader:
         ssh = self.context.site.settings.ssh
         host = HostAddress(node.name, address, ssh.user, offered.public, self.context.site.path(ssh.private_key))
         serial = read_serial(self.adapters.shell, host, deadline)
-        evidence = serial.evidence + self._require_one_machine(node, address, serial.value, deadline)
+        evidence = serial.evidence
+        if node.bmc:
+            evidence += self._require_one_machine(node, address, serial.value, deadline)
+        else:
+            _require_expected(node, serial.value, (serial.value,))
         return _Candidate(node=node, host=host, offered=offered, serial=serial.value, evidence=evidence)
 
     def _require_one_machine(
@@ -216,11 +239,16 @@ class _Reader:
                 where=node.name,
                 remedy="correct the address of the BMC or of the host in the sheet",
             )
-        expected = node.serial or node.expected_serial
-        if expected and not any(same_serial(expected, one) for one in shown):
-            raise EdgeError(
-                f"the machine has serial {seen.value.serial}, and {expected} was expected",
-                where=node.name,
-                remedy="correct the serial in the sheet, or find out which machine stands there",
-            )
+        _require_expected(node, seen.value.serial, shown)
         return seen.evidence
+
+
+def _require_expected(node: NodeState, serial: str, shown: Iterable[str]) -> None:
+    """Raise `EdgeError` where none of the serials that a machine shows is the one that is expected of the node."""
+    expected = node.serial or node.expected_serial
+    if expected and not any(same_serial(expected, one) for one in shown):
+        raise EdgeError(
+            f"the machine has serial {serial}, and {expected} was expected",
+            where=node.name,
+            remedy="correct the serial in the sheet, or find out which machine stands there",
+        )

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusterctl.cabling.burn.coverage import BurnReport
 from clusterctl.cabling.burn.plan import BurnPlan
+from clusterctl.cabling.burn.scope import BurnScope, hosts_for
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import CancelledError, UsageError
@@ -24,6 +25,7 @@ from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.burn_work import BurnWork, work_after
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import limits_named
@@ -38,6 +40,8 @@ NAME = "cable burn"
 CLAIM = NodeId("fabric burn")
 LOOK_S = 600.0
 """Seconds for all hosts to report their adapters, and for the fabric to be read."""
+LONGER = 10
+"""A stage may take so many times as long as the operator asked for, where a reading of the counters takes long."""
 FEWEST = 2
 _FREE = (Stage.CONFIGURED, Stage.CABLED, Stage.BURNED_IN, Stage.GOLD)
 """Stages from which on a host can take part; others only where they are named."""
@@ -49,7 +53,8 @@ class CableBurnRequest:
 
     nodes       names and patterns; none: all free hosts
     rails       that are loaded; none: all
-    stage_s     seconds for which a stage loads its links
+    leaves      switches whose links are loaded, by name; none: all
+    stage_s     seconds for which a stage loads its links; where reading counters is slow, up to `LONGER` times as many
     for_s       seconds for which links are loaded again and again; None: each link once
     adaptive    the switches route adaptively
     limits      fabric limits by name, or a file
@@ -57,6 +62,7 @@ class CableBurnRequest:
 
     nodes: tuple[str, ...] = ()
     rails: tuple[int, ...] = ()
+    leaves: tuple[str, ...] = ()
     stage_s: int = 600
     for_s: float | None = None
     adaptive: bool = False
@@ -73,6 +79,7 @@ class CableBurnResult:
     report    None where no stage came to its end
     stopped   why it ended before every link was loaded; empty where all were
     stuck     nodes that could not be given back to the scheduler, with the reason
+    work      what is to be done; None where no stage came to its end
     """
 
     hosts: tuple[str, ...]
@@ -82,6 +89,7 @@ class CableBurnResult:
     goal: float
     stopped: str = ""
     stuck: Mapping[str, str] = field(default_factory=dict)
+    work: BurnWork | None = None
     cancelled: bool = False
 
     @property
@@ -120,7 +128,11 @@ def preview(context: SiteContext, request: CableBurnRequest) -> Preview:
     minutes = stages * request.stage_s / 60
     question = f"Load the fabric's links from {len(hosts)} hosts in {stages} stages ({minutes:.0f} min)?"
     return Preview(
-        operation=NAME, question=question, effects=effects, skipped=chosen.skipped, warnings=tuple(_warnings(plan))
+        operation=NAME,
+        question=question,
+        effects=effects,
+        skipped=chosen.skipped,
+        warnings=tuple(_warnings(plan, _scope(request))),
     )
 
 
@@ -144,7 +156,11 @@ def run(context: SiteContext, request: CableBurnRequest, control: Control) -> Ca
                 control.on_event(Event(text=text))
 
             burn = FabricBurn(services, _settings(context, request), hosts, subject, claim, on_event)
-            return _run(burn, stages, request, control, chosen.skipped, stuck)
+            result = _run(burn, stages, request, control, chosen.skipped, stuck)
+        report, fabric = result.report, burn.coverage.latest
+        if report is None or fabric is None:
+            return result
+        return replace(result, work=work_after(context, fabric, report.health))
 
 
 def _run(
@@ -193,19 +209,24 @@ def _drained(name: str, gold: Sequence[str]) -> str:
     return "; the scheduler keeps jobs off it meanwhile" if name in gold else ""
 
 
-def _warnings(plan: BurnPlan) -> Iterator[str]:
+def _warnings(plan: BurnPlan, scope: BurnScope) -> Iterator[str]:
     if plan.routing.problem:
         yield plan.routing.problem
-    if plan.unreached:
+    if plan.unreached and (scope.whole or scope.leaves):
         some = ", ".join(one.link for one in plan.unreached[:5])
         more = f" and {len(plan.unreached) - 5} more" if plan.unreached[5:] else ""
         yield f"{len(plan.unreached)} directed links are loaded by no flow of these hosts: {some}{more}"
 
 
+def _scope(request: CableBurnRequest) -> BurnScope:
+    return BurnScope(rails=frozenset(request.rails), leaves=frozenset(request.leaves), named=bool(request.nodes))
+
+
 def _settings(context: SiteContext, request: CableBurnRequest) -> BurnSettings:
     return BurnSettings(
-        rails=frozenset(request.rails),
+        scope=_scope(request),
         stage_s=request.stage_s,
+        longest_s=LONGER * request.stage_s,
         cycles=1 if request.for_s is None else None,
         adaptive=request.adaptive,
         limits=limits_named(request.limits),
@@ -227,6 +248,8 @@ def _chosen(context: SiteContext, adapters: Adapters, request: CableBurnRequest)
             skipped[state.name] = reason
         else:
             states.append(state)
+    needed = hosts_for(_scope(request), wiring_plan(context.site), [state.name for state in states])
+    states = [state for state in states if state.name in needed]
     gold = tuple(state.name for state in states if state.in_pool(now))
     return _Hosts(tuple(states), skipped, gold)
 

@@ -49,9 +49,10 @@ from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.hardware import HardwareProbe
 from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.discover.without_bmc import HostMachines
+from clusterctl.steps.executor.permits import install_pool, reboot_pool
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.reboot_pool import RebootPool
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits
@@ -110,8 +111,14 @@ class StepFactory:
             Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
             Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
         }
+        permits = {Step.INSTALL: install_pool(self._context.journal, waves[Step.INSTALL].at_once)}
         limits = {
-            step: StepLimits(batch.get(step.value, 4096), float(deadlines.get(step.value, 60)), waves.get(step))
+            step: StepLimits(
+                size=batch.get(step.value, 4096),
+                deadline_s=float(deadlines.get(step.value, 60)),
+                waves=waves.get(step),
+                permits=permits.get(step),
+            )
             for step in Step
         }
         recorder = Recorder(self._context.journal, self._policy(), CLOCK)
@@ -140,7 +147,8 @@ class StepFactory:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         change_password = rotator(self._context, self._adapters).one if at_discovery else None
-        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password)
+        hosts = HostMachines(self._adapters.shell, self._ssh)
+        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password, hosts)
         plan = DiscoverPlan(
             self._site.skus,
             self._settings.batch.discover,
@@ -164,7 +172,7 @@ class StepFactory:
         settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
-        permits = RebootPool(self._context.journal, self._settings.fabric.reboots).taken
+        permits = reboot_pool(self._context.journal, self._settings.fabric.reboots).taken
         services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware, permits)
         return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 

@@ -18,8 +18,8 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
+from clusterctl.steps.executor.permits import reboot_pool
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.reboot_pool import RebootPool
 from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 
 NAME = "nic-firmware"
@@ -60,7 +60,7 @@ def firmware_work(context: SiteContext, adapters: Adapters, variables: Mapping[s
         address=SshAccess(ssh.user, context.site.path(ssh.private_key)).address,
         variables=variables,
         seconds=WAVE_S,
-        permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
+        permits=reboot_pool(context.journal, context.site.settings.fabric.reboots).taken,
     )
 
 

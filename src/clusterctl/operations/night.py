@@ -127,6 +127,11 @@ def _preview(context: SiteContext, request: NightRequest) -> Preview:
     return Preview(operation=NAME, question="Burn gold nodes in?", effects=effects or (none,))
 
 
+def may_take(context: SiteContext) -> tuple[str, ...]:
+    """Return the nodes that a night may act on: the gold ones."""
+    return tuple(node.name for node in context.nodes() if node.stage is Stage.GOLD)
+
+
 def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
     """Run one night. Raises `EnvironmentBrokenError` where a night did not come to its end, `ConflictError` where the
     preview has changed since its approval, `UsageError` where another night runs.

@@ -14,7 +14,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result
-from clusterctl.operations.selection import require_listed, selected
+from clusterctl.operations.selection import require_bmcs, require_listed, selected
 from clusterctl.ports import Claim
 
 
@@ -42,7 +42,7 @@ class Work(Generic[RequestT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOperation(Generic[RequestT]):
-    """An operation that acts on nodes through their BMCs or hosts, all under claims.
+    """An operation that acts on nodes through their BMCs, all under claims. It is refused for a node without a BMC.
 
     question  what an operator approves, from the nodes' names
     check     raises `UsageError` where the request may not be carried out on these nodes
@@ -99,6 +99,7 @@ class NodeOperation(Generic[RequestT]):
         names = selected(context, request.nodes)
         nodes = context.states(names)
         require_listed(context, names)
+        require_bmcs(context, names)
         self.check(context, request, nodes)
         return nodes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import UsageError, no_bmc
 from clusterctl.fleet.selectors import choose, matching
 from clusterctl.operations.context import SiteContext
 
@@ -46,3 +46,11 @@ def require_listed(context: SiteContext, names: Iterable[str]) -> None:
                 where=name,
                 remedy="put it back into the sheet, so that its BMC can be asked",
             )
+
+
+def require_bmcs(context: SiteContext, names: Iterable[str]) -> None:
+    """Raise `UsageError` for the first node to which the site gives no BMC: it can be neither asked nor switched."""
+    given = {node.name for node in context.site.with_bmc}
+    for name in names:
+        if name not in given:
+            raise no_bmc(name)

@@ -22,7 +22,7 @@ from clusterctl.operations.operation import Control, Failure, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.ports import Deadline, Images
-from clusterctl.steps.executor.reboot_pool import RebootPool
+from clusterctl.steps.executor.permits import reboot_pool
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineWork
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
 from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
@@ -127,7 +127,7 @@ def baseline_work(
             journal=context.journal,
             images=adapters.images,
             pace=pace,
-            permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
+            permits=reboot_pool(context.journal, context.site.settings.fabric.reboots).taken,
         )
     )
     return BaselineWork(applier, baselines, pace.longest * (1 + images))
@@ -264,6 +264,8 @@ def _skipped(
     for node in nodes:
         if node.name not in listed:
             yield node.name, "the sheet no longer names it"
+        elif not node.bmc:
+            yield node.name, "the site gives it no BMC"
         elif node.serial is None or not node.sku:
             yield node.name, f"its SKU is unknown: clusterctl discover --limit {node.name} first"
         elif node.sku not in baselines:

@@ -58,7 +58,7 @@ def stagger_group(site: Site) -> Callable[[str], str]:
     per = site.settings.power.stagger.per
     if per == "site":
         return lambda _host: ""
-    groups = {node.bmc: node.pdu if per == "pdu" else node.rack for node in site.nodes}
+    groups = {node.bmc: node.pdu if per == "pdu" else node.rack for node in site.with_bmc}
     return lambda host: groups.get(host, "")
 
 

@@ -99,7 +99,7 @@ class _Known:
 
     @property
     def planned(self) -> tuple[Planned, ...]:
-        nodes = self.site.nodes if self.site is not None else ()
+        nodes = self.site.with_bmc if self.site is not None else ()
         return tuple(Planned(node.where, node.name, node.bmc, node.serial, node.rack, node.unit) for node in nodes)
 
     @property

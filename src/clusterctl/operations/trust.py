@@ -53,9 +53,9 @@ def _of_pxe(site: Site) -> Iterator[str]:
 
 def _of_bmcs(site: Site) -> Iterator[str]:
     bmc = site.settings.bmc
-    if bmc.scheme == "http":
+    if bmc.scheme == "http" and site.with_bmc:
         yield (
-            f"{_count(len(site.nodes))} reached over plain HTTP: the network can read their passwords "
+            f"{_count(len(site.with_bmc))} reached over plain HTTP: the network can read their passwords "
             "(bmc.allow_plain_http)"
         )
         return
@@ -63,7 +63,7 @@ def _of_bmcs(site: Site) -> Iterator[str]:
         known = known_bmcs(site)
         unknown = [
             node
-            for node in site.nodes
+            for node in site.with_bmc
             if not node.tls_fingerprint and not known.pin_file(_address(site, node)).exists()
         ]
         if unknown:

@@ -20,9 +20,10 @@ class WaveSettings:
     """How many machines are installed together, and when to stop."""
 
     canary: Count = 1
-    at_once: Annotated[Positive | None, Field(description="machines at a time; default: the step's value of batch")] = (
-        None
-    )
+    at_once: Annotated[
+        Positive | None,
+        Field(description="machines at a time, installs over all runs; default: the step's value of batch"),
+    ] = None
     per_rack: Annotated[Count, Field(description="0: no limit but at_once")] = 4
     stop_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 20
     of_at_least: Positive = 5

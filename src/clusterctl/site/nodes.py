@@ -29,6 +29,10 @@ def canonical_address(value: str) -> str:
     return str(found)
 
 
+def _address_or_none(value: str) -> str:
+    return canonical_address(value) if value else ""
+
+
 def expand_range(value: str) -> tuple[str, ...]:
     """Return the addresses of `10.20.0.11-10.20.0.74` or `10.20.0.0/26` (hosts only); at most 4,096."""
     try:
@@ -62,7 +66,11 @@ class ListedNode:
     """One item of `nodes.list`."""
 
     name: Name
-    bmc: Annotated[str, AfterValidator(canonical_address)]
+    bmc: Annotated[
+        str,
+        AfterValidator(_address_or_none),
+        Field(description="of the BMC; only machines of provisioning backend existing can do without"),
+    ] = ""
     serial: str = ""
     rack: str = ""
     unit: Annotated[int, Field(ge=1, le=60, strict=True)] | None = None
@@ -70,7 +78,7 @@ class ListedNode:
     tls_fingerprint: Fingerprint = ""
     address: Annotated[
         str,
-        AfterValidator(lambda value: canonical_address(value) if value else ""),
+        AfterValidator(_address_or_none),
         Field(description="of the host"),
     ] = ""
 
@@ -95,7 +103,7 @@ class SiteNode(NeverPickled):
 
     `user` and `password` are its factory login, empty where the site's login applies; `login` names one of
     `bmc.logins`; `boot_mac` is the MAC address of the host port, for BMCs that do not report it; `pdu` is the power
-    distribution unit or feed; `address` is the address of the host.
+    distribution unit or feed; `address` is the address of the host; `bmc` is empty for a machine without a BMC.
     """
 
     where: str

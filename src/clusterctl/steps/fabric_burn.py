@@ -10,10 +10,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from math import ceil
 
-from clusterctl.cabling.burn.coverage import BurnReport, Coverage, Snapshot, StageReading, Way
+from clusterctl.cabling.burn.coverage import MOST_INEXACT, BurnReport, Coverage, Snapshot, StageReading, Way
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, Scope, plan_burn
 from clusterctl.cabling.burn.routes import DirectedLink, Routes
+from clusterctl.cabling.burn.scope import BurnScope, links_of_leaves, links_within
 from clusterctl.cabling.burn.stages import BurnStage
 from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.cabling.mass_failure import FEWEST
@@ -29,7 +31,7 @@ from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnSta
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.identifiers import guid_of
 from clusterctl.formats.infiniband.adapters import parse_ibstat
-from clusterctl.formats.infiniband.fabric_file import decode_telemetry
+from clusterctl.formats.infiniband.fabric_file import decode_telemetry, reading_s
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.infiniband.opensm import parse_dump_fts
 from clusterctl.ports import Claim, CounterReader, Deadline, FabricReader, HostAddress, Journal, Shell, TableReader
@@ -60,6 +62,12 @@ _NAMED = 5
 """Failed flows of a stage that are printed; the journal has all."""
 _STAGE_TAKES = 1.5
 """A stage, with its readings, takes at most so many times as long as it loads its links."""
+_WARM_UP_S = 30.0
+"""Seconds that flows get at most until they run."""
+_USABLE = 0.75
+"""Share of a stage that is left for both readings and the time between them, whatever its length."""
+_MARGIN = 1.25
+"""So much longer than the last reading needs, since the next one may be slower."""
 _PROBES = (IBSTAT, TOPOLOGY, ADDRESSES)
 
 
@@ -90,8 +98,9 @@ class BurnServices:
 class BurnSettings:
     """How a burn is made.
 
-    rails      that are loaded; none: all
+    scope      the links that it is about
     stage_s    seconds for which a stage loads its links
+    longest_s  seconds that a stage may load them where a reading of the counters takes long
     cycles     so many times every link is loaded; None: until the time is over
     adaptive   the switches route adaptively
     limits     by which loads and counters are judged
@@ -99,8 +108,9 @@ class BurnSettings:
     modules    cables and transceivers as the fabric's history has them, for their serials
     """
 
-    rails: frozenset[int]
+    scope: BurnScope
     stage_s: int
+    longest_s: int
     cycles: int | None
     adaptive: bool
     limits: FabricLimits
@@ -153,14 +163,17 @@ class FabricBurn:
     claim: Claim
     on_event: Callable[[str], None]
     coverage: Coverage = field(init=False)
+    stage_s: int = field(init=False)
     cycle: int = 1
     stages: int = 0
     _failures: int = 0
     _separations: int = 0
     _slow: int = 0
     _flows: int = 0
+    _within: set[DirectedLink] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.stage_s = self.settings.stage_s
         self.coverage = Coverage(self.settings.limits, adaptive=self.settings.adaptive)
 
     def start(self) -> None:
@@ -168,7 +181,7 @@ class FabricBurn:
         settings = self.settings
         payload = BurnStarted(
             hosts=tuple(sorted(self.hosts)),
-            rails=tuple(sorted(settings.rails)),
+            rails=tuple(sorted(settings.scope.rails)),
             stage_s=settings.stage_s,
             adaptive=settings.adaptive,
             limits=settings.limits.digest,
@@ -181,7 +194,8 @@ class FabricBurn:
             digests = stage.readings
             found = self.services.journal.evidences(digests)
             if len(found) < len(set(digests)):
-                continue  # not all readings were kept: its links are loaded again
+                self.on_event("a stage does not count: the journal has not all of its readings")
+                continue
             *texts, ways = [found[digest].content.decode() for digest in digests]
             before, after = _snapshot(*texts[:2]), _snapshot(*texts[2:])
             self.coverage.add(StageReading(stage.cycle, _ways_in(ways, before.fabric), before, after))
@@ -200,11 +214,16 @@ class FabricBurn:
             self.services.tables.dump_fts(deadline.within(READ_S)).value.splitlines(), file="dump_fts"
         )
         fabric = parse_ibnetdiscover(read.value, file="ibnetdiscover")
-        scope = Scope(self._adapters(), self.coverage.loaded_in(self.cycle), suspects)
-        return Ready(read, plan_burn(fabric, tables, None, Lengths(rounds=0), scope))
+        adapters = self._adapters()
+        wanted = links_of_leaves(self.settings.scope, fabric, self.settings.plan)
+        scope = Scope(adapters, self.coverage.loaded_in(self.cycle), suspects, wanted)
+        plan = plan_burn(fabric, tables, None, Lengths(rounds=0), scope)
+        if not self.settings.scope.whole:
+            self._within |= links_within(fabric, plan, adapters) if wanted is None else wanted
+        return Ready(read, plan)
 
     def _adapters(self) -> dict[Guid, PortName]:
-        rails = self.settings.rails
+        rails = self.settings.scope.rails
         return {
             guid: PortName(name, one.member.devices[rail])
             for name, one in self.hosts.items()
@@ -219,7 +238,7 @@ class FabricBurn:
         """
         while self.settings.cycles is None or self.cycle <= self.settings.cycles:
             deadline.check_cancelled("burning the fabric")
-            if deadline.remaining < self.settings.stage_s * _STAGE_TAKES:
+            if deadline.remaining < self.stage_s * _STAGE_TAKES:
                 return self._end("" if self.cycle > 1 else "the time was over before every link was loaded")
             try:
                 done = not self._next(deadline)
@@ -258,11 +277,13 @@ class FabricBurn:
             "directed links"
         )
         before = len(self.coverage.loaded_in(self.cycle))
-        self._stage(ready, left[0], deadline)
+        if not self._stage(ready, left[0], deadline):
+            return True
         loaded = len(self.coverage.loaded_in(self.cycle)) - before
         self.on_event(f"cycle {self.cycle}: {loaded} more directed links loaded")
         if not loaded:
-            raise EdgeError("no link carried what was sent", where="burn", remedy="look at the failed flows")
+            why = f": {self.coverage.doubt}" if self.coverage.doubt else ""
+            raise EdgeError(f"no link carried what was sent{why}", where="burn", remedy="look at the failed flows")
         self._failures = 0
         return True
 
@@ -278,15 +299,19 @@ class FabricBurn:
         if not stage.flows:
             return False
         self.on_event(f"cycle {self.cycle}: {len(stage.flows)} flows find the slow ones among {len(suspects)} links")
-        self._stage(ready, stage, deadline)
+        if not self._stage(ready, stage, deadline):
+            return True
         return self.coverage.unseparated != suspects
 
-    def _stage(self, ready: Ready, stage: BurnStage, deadline: Deadline) -> None:
-        """Send the flows, read the counters meanwhile, and write the result."""
+    def _stage(self, ready: Ready, stage: BurnStage, deadline: Deadline) -> bool:
+        """Send the flows, read the counters meanwhile, and write the result.
+
+        Return False where the stage was too short for two readings and has no result; the next ones are longer.
+        """
         flows = [self._flow(one.source.name, one.target.name) for one in stage.flows]
         method = next(iter(self.hosts.values())).method
         user = next(iter(self.hosts.values())).host.user
-        sent = fabric_flows.commands(flows, method, self.settings.stage_s, user)
+        sent = fabric_flows.commands(flows, method, self.stage_s, user)
         with ThreadPoolExecutor(max(1, len(sent)), "flows") as pool:
             asked = {
                 name: pool.submit(
@@ -299,28 +324,46 @@ class FabricBurn:
                 )
                 for name, one in sent.items()
             }
-            early, late = self._readings(deadline)
+            readings = self._readings(deadline)
             answers = {name: future.result()[0] for name, future in asked.items()}
+        if readings is None:
+            self._drop_lost(answers)
+            return False
         words = {name: one.cause if isinstance(one, SessionFailure) else one for name, one in answers.items()}
         found = tuple(_result(flow, method, words) for flow in flows)
         self._drop_lost(answers)
         after = self.services.fabric.ibnetdiscover(deadline.within(READ_S))
         ways = _way_names(ready.plan.routes, stage)
-        self._record(found, ways, _Reading(ready.fabric, early), _Reading(after, late))
+        self._record(found, ways, _Reading(ready.fabric, readings[0]), _Reading(after, readings[1]))
+        return True
 
-    def _readings(self, deadline: Deadline) -> tuple[Observed[str], Observed[str]]:
-        """Read the counters once the flows run, and again before the first one ends."""
-        seconds, timer = float(self.settings.stage_s), deadline.timer
+    def _readings(self, deadline: Deadline) -> tuple[Observed[str], Observed[str]] | None:
+        """Read the counters once the flows run, and again before the first one ends.
+
+        Return None where the stage is too short for that; the next ones are longer.
+        """
+        seconds, timer = float(self.stage_s), deadline.timer
         began = timer.now()
-        deadline.sleep(min(30.0, seconds / 6), "waiting until the flows run")
+        warm_up = min(_WARM_UP_S, seconds / 6)
+        deadline.sleep(warm_up, "waiting until the flows run")
         early = self.services.counters.traffic(deadline.within(READ_S))
-        took = timer.now() - began - min(30.0, seconds / 6)
+        took = timer.now() - began - warm_up
         left = seconds - (timer.now() - began) - took - seconds / 12
-        if left < seconds / 6:
-            message = f"a reading of the counters takes {took:.0f} s: a stage of {seconds:.0f} s is too short for two"
-            raise UsageError(message, where="--stage", remedy=f"give --stage {8 * took:.0f}s or more")
+        between = max(took, reading_s(early.value) / MOST_INEXACT)  # from reading to reading, for rates to be exact
+        if left + took < between:
+            self._lengthen(took, between)
+            return None
         deadline.sleep(left, "loading the links")
         return early, self.services.counters.traffic(deadline.within(READ_S))
+
+    def _lengthen(self, took: float, between: float) -> None:
+        """Make the stages that follow long enough for two readings. Raises `UsageError` where that is not allowed."""
+        message = f"a reading of the counters takes {took:.0f} s: a stage of {self.stage_s} s is too short for two"
+        needed = max(self.stage_s + 1, ceil(_MARGIN * (between + took) / _USABLE))
+        if needed > self.settings.longest_s:
+            raise UsageError(message, where="--stage", remedy=f"give --stage {needed}s or more")
+        self.stage_s = needed
+        self.on_event(f"{message}; it counts for nothing, and the next ones take {needed} s")
 
     def _flow(self, source: PortName, target: PortName) -> AdapterFlow:
         return AdapterFlow(self._end_of(source), self._end_of(target))
@@ -375,7 +418,8 @@ class FabricBurn:
         fabric = self.coverage.fabric
         if fabric is None:
             return None
-        return self.coverage.report(fabric_labels(fabric, self.settings.plan), self.settings.modules)
+        within = None if self.settings.scope.whole else frozenset(self._within)
+        return self.coverage.report(fabric_labels(fabric, self.settings.plan), self.settings.modules, within)
 
     def _append(self, payload: Payload) -> None:
         self.services.journal.append([NewEvent(Stream.CAMPAIGN, self.subject, payload)], claim=self.claim)

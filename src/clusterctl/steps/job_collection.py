@@ -73,7 +73,7 @@ class JobCollector:
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             missing.append(f"the host was not read: {peer_error(error, name).message}")
         more: Mapping[str, bytes] = {}
-        if request.wanted.bmc and name in self.states:
+        if request.wanted.bmc and name in self.states and self.states[name].bmc:
             try:
                 more = {BMC_FILE: self._bmc(name, request, deadline)}
             except Exception as error:  # noqa: BLE001 — likewise

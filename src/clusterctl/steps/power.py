@@ -18,7 +18,7 @@ from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Pos
 from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPermits, unlimited
+from clusterctl.steps.executor.permits import NoPermitError, RebootPermits, unlimited
 
 POLL_S = 10.0
 

@@ -132,6 +132,7 @@ def test_metrics_are_served_to_others(lab: Rehearsal) -> None:
     assert "node_exporter_build_info" in metrics
 
 
+@pytest.mark.soak
 def test_what_a_broken_off_run_owes_is_made_up_for(lab: Rehearsal) -> None:
     """Its settings are written, so the next run changes nothing, and the exporter runs on with the old ones: unless that
     run is ordered to apply them. Then each service is restarted, on that node alone, once.
@@ -156,6 +157,7 @@ def test_what_a_broken_off_run_owes_is_made_up_for(lab: Rehearsal) -> None:
     assert [(outcome.ok, outcome.changed) for outcome in again.values()] == [(True, 0)] * 2
 
 
+@pytest.mark.soak
 def test_another_version_is_a_change_and_a_wrong_one_a_failure(lab: Rehearsal) -> None:
     """A version that the repository lacks fails in words; nothing is claimed to be installed."""
     outcomes = configure(lab, nvidia_driver_version="1.2.3")

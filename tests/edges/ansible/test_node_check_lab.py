@@ -33,7 +33,7 @@ from tests.edges.ansible.support import playbooks
 from tests.fleet.skus import H100_X8
 from tests.lab_data import lab_limits
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 RUN_S = 2400.0
 PROGRAM = "/usr/local/sbin/clusterctl-node"
 CHECKED = tuple(name for name, check in CHECKS.items() if not check.idle_only and name not in LEFT_OUT)

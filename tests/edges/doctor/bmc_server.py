@@ -34,7 +34,7 @@ class Served:
 @contextmanager
 def bmc(folder: Path, *, ends: timedelta = timedelta(days=1), clock: timedelta = timedelta(0)) -> Iterator[Served]:
     """Its certificate ends so far from now; its clock is so far before ours."""
-    pem, digest = _certificate(folder, datetime.now(UTC) + ends)
+    pem, digest = loopback_certificate(folder, datetime.now(UTC) + ends)
     requests: list[str] = []
 
     class Root(BaseHTTPRequestHandler):
@@ -61,7 +61,8 @@ def bmc(folder: Path, *, ends: timedelta = timedelta(days=1), clock: timedelta =
         server.server_close()
 
 
-def _certificate(folder: Path, ends: datetime) -> tuple[Path, str]:
+def loopback_certificate(folder: Path, ends: datetime) -> tuple[Path, str]:
+    """Write a key with its certificate for 127.0.0.1 that signs itself; return the file and the certificate's digest."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])

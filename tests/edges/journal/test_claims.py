@@ -10,11 +10,13 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.journal.claims import HOSTS_OWN, Owner
+from clusterctl.edges.journal.claims import HOSTS_OWN, LATEST, Owner, live
+from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim
+from clusterctl.ports.journal import LEASE_S
 from tests.edges.journal.claimant import claimant
 from tests.edges.journal.conftest import Open
 from tests.edges.journal.life import N1, added
@@ -193,3 +195,112 @@ def test_claims_last_as_long_as_the_site_has_it(opened: Open, url: str) -> None:
         since, expires_at = connection.execute(text("SELECT since, expires_at FROM claim")).one()
     engine.dispose()
     assert expires_at - since == pytest.approx(2.5, abs=0.01)
+
+
+def test_rows_of_old_claims_go_and_tokens_grow_all_the_same(opened: Open, url: str) -> None:
+    """A row that has been free for a day is deleted with the next claim; what was held under it writes nothing."""
+    mine = opened("r1")
+    old = mine.claim([NodeId("run r0"), NodeId("n1")], "r1").granted
+    mine.release(old.values())
+    pretend(url, since=1000.0)
+    newest = mine.claim([NodeId("n2")], "r1").granted[NodeId("n2")]
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        rows = set(connection.execute(text("SELECT node FROM claim")).scalars())
+    engine.dispose()
+    assert rows == {"n2"}
+    again = mine.claim([NodeId("run r0"), NodeId("n1")], "r2").granted
+    assert min(claim.token for claim in again.values()) > newest.token > max(claim.token for claim in old.values())
+    assert set(mine.renew(old.values())) == set(old)
+
+
+def test_the_owners_of_claims_by_what_they_begin_with(opened: Open, url: str) -> None:
+    """In the order of their subjects, expired ones and dead ones as no longer live, released ones not at all."""
+    subjects = [NodeId(name) for name in ("run-9", "run-1", "run-5", "run_7", "n1")]
+    book = opened("r1", actor="alice")
+    claims = book.claim(subjects, "r1").granted
+    book.release([claims[NodeId("run-5")]])
+    found = book.owners("run-")
+    assert [(owner.subject, owner.run, owner.pid, owner.live) for owner in found] == [
+        ("run-1", "r1", os.getpid(), True),
+        ("run-9", "r1", os.getpid(), True),
+    ]
+    assert [owner.subject for owner in book.owners("run_")] == ["run_7"], "a character of patterns stood for another"
+    assert (found[0].expires - found[0].since).total_seconds() == pytest.approx(LEASE_S, abs=0.01)
+    pretend(url, pid_started="1")
+    assert [owner.live for owner in book.owners("run-")] == [False, False], "the process is gone"
+    pretend(url, pid_started=Owner.this().started, expires_at=1.5)
+    assert [owner.live for owner in book.owners("run-")] == [False, False], "the claims have expired"
+
+
+def test_live_owners_are_named_once(opened: Open, url: str) -> None:
+    """As restore asks before it replaces the journal: neither expired owners nor dead ones, whose claims end with it."""
+    book = opened("r1", actor="alice", command="bootstrap")
+    book.release([book.claim([N1, N2, NodeId("n3")], "r1").granted[NodeId("n3")]])
+    (alive,) = living(url)
+    assert alive.startswith(f"held by clusterctl bootstrap of alice (run r1, pid {os.getpid()} on ")
+    pretend(url, expires_at=1.5)
+    assert living(url) == ()
+    book.claim([N1], "r1")
+    pretend(url, pid_started="1")
+    assert living(url) == ()
+    assert book.owners("n") == (), "the claims of a process that is gone were kept"
+
+
+def living(url: str) -> tuple[str, ...]:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        found = live(connection)
+    engine.dispose()
+    return found
+
+
+def test_a_worker_that_lost_its_run_claims_and_renews_nothing(opened: Open) -> None:
+    """What it claims for the run stands under its claim on the run itself, and lasts no longer."""
+    first, run = opened("r1"), NodeId("run r1")
+    under = first.claim([run], "r1").granted[run]
+    worker = opened("r1", under=under)
+    held = worker.claim([N1], "r1").granted[N1]
+    assert worker.renew([held]) == {}
+    first.release([under])
+    assert worker.renew([held]) == {N1: "held by another run since"}
+    with pytest.raises(ClaimLostError):
+        worker.claim([N2], "r1")
+    assert N2 in opened("r2").claim([N2], "r2").granted
+
+
+def test_renewal_prolongs_the_run_with_its_nodes(opened: Open, url: str) -> None:
+    first, run = opened("r1"), NodeId("run r1")
+    worker = opened("r1", under=first.claim([run], "r1").granted[run])
+    held = worker.claim([N1], "r1").granted[N1]
+    pretend(url, expires_at=1.5)
+    assert worker.renew([held]) == {}
+    assert [(owner.subject, owner.live) for owner in first.owners("")] == [("n1", True), ("run r1", True)]
+
+
+def test_a_process_is_here_by_its_boot_and_its_namespace() -> None:
+    """A process id of another machine, or of another container, means nothing here."""
+    here = Owner.this()
+    assert here.is_here
+    assert not Owner(here.host, here.pid, here.started, f"another {HOSTS_OWN}", here.machine).is_here
+    assert not Owner(here.host, here.pid, here.started).is_here
+
+
+def test_a_refused_node_refuses_no_other(opened: Open) -> None:
+    """What follows it in the same request is granted."""
+    first, second = opened("r1"), opened("r2")
+    first.claim([N1], "r1")
+    claims = second.claim([N1, N2], "r2")
+    assert (list(claims.refused), list(claims.granted)) == ([N1], [N2])
+
+
+@pytest.mark.parametrize("damage", [{"since": -1.0}, {"expires_at": LATEST}])
+def test_a_claim_that_nothing_can_have_written(book: SqlJournal, url: str, damage: dict[str, float]) -> None:
+    """It is damage, with a remedy: neither an owner nor a free node."""
+    book.claim([N1], "r1")
+    pretend(url, **damage)
+    with pytest.raises(JournalDamagedError) as refused:
+        book.owners("")
+    assert (refused.value.where, bool(refused.value.remedy)) == ("node n1", True)
+    with pytest.raises(JournalDamagedError):
+        book.claim([N1], "r1")

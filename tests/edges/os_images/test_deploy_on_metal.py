@@ -24,6 +24,7 @@ TOOLS = ("qemu-system-x86_64", "mmdebstrap", "zstd", "ssh")
 missing = [tool for tool in TOOLS if shutil.which(tool) is None] + [str(OVMF)] * (not OVMF.is_dir())
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.soak,
     pytest.mark.skipif(os.geteuid() != 0 or bool(missing), reason=f"needs root and {missing or 'nothing else'}"),
     pytest.mark.timeout(3600),
 ]
@@ -84,7 +85,6 @@ def _next_data(descriptor: int, position: int) -> int:
         return 1 << 62
 
 
-@pytest.mark.soak  # tests/metal does the same from a BMC's power-on, each time; here the stream breaks half-way, too
 def test_a_machine_is_written_and_boots(image: OsImage, machine: VirtualMachine, tmp_path: Path) -> None:
     """The named disk and no other; over a stream that breaks; and sshd answers with the key that was posted."""
     key = tmp_path / "key"
@@ -124,7 +124,6 @@ def test_a_machine_that_is_refused_is_not_touched(image: OsImage, machine: Virtu
     assert [content(drive) for drive in machine.drives] == before
 
 
-@pytest.mark.soak
 def test_a_spoilt_image_does_not_boot(image: OsImage, machine: VirtualMachine) -> None:
     """A wrong checksum is reported as a failure with the log, and the firmware finds no boot loader on the disk."""
     there = installer(image, _overlay(b"no key\n"))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,11 +79,15 @@ class Serving:
     def status(self) -> dict[str, int | str]:
         return dict(json.loads((self.site / "state" / "pxe" / "service.json").read_text()))
 
+    def children(self) -> dict[int, dict[str, str]]:
+        """The /proc status of each child that lives, its children too. A child has another for as long as it starts."""
+        found = {child.pid: status_of(child.pid) for child in descendants(int(self.status()["pid"]))}
+        return {pid: status for pid, status in found.items() if status}
+
     def without_privileges(self) -> None:
         """Dnsmasq and the HTTP service are processes of other users; neither reaches the site's state or secrets."""
-        dnsmasq = int(self.status()["dnsmasq"])
-        children = {child.pid: status_of(child.pid) for child in descendants(int(self.status()["pid"]))}
-        assert len(children) == 2
+        eventually(lambda: len(self.children()) == 2, "not two processes, of dnsmasq and of HTTP")
+        dnsmasq, children = int(self.status()["dnsmasq"]), self.children()
         assert children[dnsmasq]["Name"] == "dnsmasq"
         for pid, status in children.items():
             assert "0" not in status["Uid"].split()
@@ -134,7 +138,8 @@ def serving(folder: Path) -> Iterator[Serving]:
         assert process.poll() is None, (folder / "serve.log").read_text()
         yield Serving(site, process, int(pids.read_text()), folder)
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # none of the group is left
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(LONG_S)
 
 

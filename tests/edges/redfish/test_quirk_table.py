@@ -54,6 +54,7 @@ Facts of the same kind, each with a test of its own:
 | is a DPU's | Vendor Nvidia, Product `BlueField-3 DPU` or `Nvidia-BMCMezz`, System `Bluefield` (nv-redfish) | the sweep gives it no login and no node |
 | is an NVLink switch tray's | chassis `MGX_NVSwitch_0`; Product `P3809`, which GH200 has too (libredfish) | the sweep makes it no node |
 | is a power shelf's | Vendor `LITE-ON…`, whose root names no Systems; chassis `powershelf` (nv-redfish, libredfish) | the sweep makes it no node |
+| is an enclosure's or a switch blade's: its manager is of the type EnclosureManager, and no Systems are named | DSP0268 Manager.ManagerType; HPE Cray CMM and Slingshot switch blade (csm-redfish-interface-emulator) | the sweep calls it `enclosure controller` and makes it no node; `discover` names the remedy |
 """
 DONE, IN_PART, REPORTED = "✓", "?", "✗"
 

@@ -33,7 +33,7 @@ from clusterctl_cli.main import run
 from tests.edges.slurm.cluster import SlurmCluster
 from tests.edges.slurm.job_site import LOST_GPU, JobSite, LocalAdapters, LocalHosts, eventually, job_site
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]  # daemons with time limits
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]  # daemons with time limits
 
 STEP = "iteration {step:8}/ 500 | consumed samples: 1 | elapsed time per iteration (ms): 100 |"
 RANK = """\

@@ -23,7 +23,7 @@ from tests.edges.slurm.cluster import SlurmCluster
 from tests.edges.slurm.job_site import LOST_GPU, JobSite, eventually, job_site
 from tests.processes import started_as
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]  # daemons with time limits
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]  # daemons with time limits
 
 SLEEPER = "import time; time.sleep(600)"
 RANK = """\

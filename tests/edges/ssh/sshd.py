@@ -17,21 +17,28 @@ SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
 
 @dataclass
 class Sshd:
-    """Started on entry, ended on exit. `address` is what a right configuration would know of it."""
+    """Started on entry, ended on exit. `address` is what a right configuration would know of it.
+
+    `options`: more lines of sshd_config(5); `command`: what runs in the place of any command that is sent.
+    """
 
     folder: Path
     port: int = 0
+    options: str = ""
+    command: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         for name in ("host", "user", "stranger"):
             argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(self.folder / name)]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
-        (self.folder / "authorized").write_text(self.public("user"))
+        forced = f'command="{self.command}" ' if self.command else ""
+        (self.folder / "authorized").write_text(f"{forced}{self.public('user')}\n")
         self.port = reserve_port("127.0.0.1")
         (self.folder / "config").write_text(
             f"ListenAddress 127.0.0.1:{self.port}\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPermitRootLogin yes\n"
+            f"{self.options}"
         )
         Path("/run/sshd").mkdir(exist_ok=True)
         argv = [SSHD or "sshd", "-D", "-e", "-f", str(self.folder / "config")]

@@ -19,8 +19,8 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.permits import RebootPermits, reboot_pool, unlimited
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.reboot_pool import RebootPermits, RebootPool, unlimited
 from tests.events import data_of, new_event
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, identified, inventory, seen
@@ -209,7 +209,7 @@ def test_killed_anywhere_there_is_one_reboot(book: SqlJournal, dies_after: int, 
 
 def test_a_node_without_a_permit_is_left_for_the_next_run(book: SqlJournal) -> None:
     """Other hosts reboot until the deadline: it is inconclusive, not rebooted, and nothing is intended."""
-    world, pool = World(), RebootPool(book, 1)
+    world, pool = World(), reboot_pool(book, 1)
     with pool.taken(1, Deadline.after(60)):
         finding = run(book, world, permits=pool.taken)
     assert (finding.verdict, finding.code) == (Verdict.INCONCLUSIVE, Code.REBOOT_POSTPONED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +24,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.permits import install_pool
 from clusterctl.steps.executor.pipeline import Observer, Pipeline, PipelineProgress
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepOutcome
@@ -409,3 +411,34 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
     after = book.state(node.id)
     assert (after.stage, after.verdict) == (Stage.DISCOVERED, Verdict.WARN)
     assert after.reports["discover"].verdict is Verdict.FAIL
+
+
+def test_installs_wait_for_those_of_other_runs(book: SqlJournal) -> None:
+    """While another run has all permits nothing is installed, and the reason is reported for each node; then all are."""
+    pool, reported, waiting = install_pool(book, 2), set[str](), threading.Event()
+    others = pool.take(2)
+
+    def note(progress: PipelineProgress) -> None:
+        if progress.text:
+            reported.add(f"{progress.state.name}: {progress.text}")
+        if len(reported) == 3:
+            waiting.set()
+
+    limits = dict.fromkeys(Step, StepLimits(8, 30.0)) | {Step.INSTALL: StepLimits(8, 30.0, permits=pool)}
+    steps = [FakeStep(Step.DISCOVER), FakeStep(Step.INSTALL)]
+    pipeline = Pipeline(
+        steps, Recorder(book, Policy(attempts=2), FixedClock()), limits, threading.Event(), Observer(note)
+    )
+    nodes = fleet(book, 3)
+    claims = book.claim([node.id for node in nodes], "r").granted
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(pipeline.run, nodes, claims)
+        try:
+            assert waiting.wait(600)
+            assert "installed" not in stages(book).values()
+        finally:
+            book.release(others.values())
+        assert running.result(600) == {}
+    assert set(stages(book).values()) == {"installed"}
+    assert max(map(len, steps[1].batches)) <= 2
+    assert not [owner for owner in book.owners("install permit ") if owner.live]

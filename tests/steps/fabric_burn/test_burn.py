@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.cabling.burn.coverage import BurnReport
+from clusterctl.cabling.burn.scope import BurnScope
 from clusterctl.cabling.health.symptoms import HealthKind
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
@@ -55,11 +56,19 @@ class Diary:
         return [event.payload for event in self.events if isinstance(event.payload, BurnStageMeasured)]
 
 
-def burn_of(world: FabricWorld, diary: Diary, *, rails: Sequence[int] = (), cycles: int | None = 1) -> FabricBurn:
+def burn_of(
+    world: FabricWorld,
+    diary: Diary,
+    *,
+    rails: Sequence[int] = (),
+    cycles: int | None = 1,
+    scope: BurnScope | None = None,
+) -> FabricBurn:
     services = BurnServices(world, world, world, world, diary, SshAccess("root", "key"), dict[str, SkuLimits]())  # type: ignore[arg-type]
     settings = BurnSettings(
-        rails=frozenset(rails),
+        scope=scope or BurnScope(rails=frozenset(rails)),
         stage_s=STAGE_S,
+        longest_s=10 * STAGE_S,
         cycles=cycles,
         adaptive=False,
         limits=LIMITS,
@@ -168,6 +177,7 @@ def test_a_host_that_dies_ends_only_its_own_part():
     assert sum(own in (load.source, load.target) for load in unloaded) == 2
     assert len(unloaded) == 3, "and the way down from a spine that only packets to this host take"
     assert {one.verdict for one in report.directions} == {Verdict.PASS, Verdict.INCONCLUSIVE}
+    assert len(report.unproven) == 3
     assert any("node4" in failed.target for failed in diary.stages[0].failed)
 
 
@@ -212,17 +222,84 @@ def test_a_reading_that_was_not_kept_counts_for_nothing():
     assert burn_of(world, diary).recall(diary.stages) < len(diary.stages)
 
 
-def test_a_stage_too_short_for_two_readings_is_refused():
+def test_a_stage_that_is_too_short_for_two_readings_is_made_longer():
+    """It counts for nothing, the operator reads why, and the next stage proves all links."""
+    world, diary, printed = fabric(), Diary(), list[str]()
+    world.reading_s = 60.0
+    burn = burn_of(world, diary)
+    burn.on_event = printed.append
+    burn.start()
+    assert not burn.run(Deadline.after(1e6, timer=world.timer))
+    report = burn.report()
+    assert report is not None
+    assert report.loaded == len(report.directions)
+    assert STAGE_S < burn.stage_s <= burn.settings.longest_s
+    assert len(diary.stages) == 1
+    assert [line for line in printed if f"a stage of {STAGE_S} s is too short for two" in line]
+
+
+def test_no_stage_is_made_longer_than_the_operator_allows():
+    """The burn is not over: the next command goes on with it."""
+    world, diary = fabric(), Diary()
+    world.reading_s = 60.0
+    burn = burn_of(world, diary)
+    burn.settings = replace(burn.settings, longest_s=STAGE_S)
+    burn.start()
+    with pytest.raises(UsageError, match="too short for two"):
+        burn.run(Deadline.after(1e6, timer=world.timer))
+    assert not any(isinstance(event.payload, BurnEnded) for event in diary.events)
+
+
+def test_rates_between_readings_that_took_too_long_prove_nothing_and_the_report_has_the_reason():
+    """The second reading takes much longer than the first: its rates are those of no known time."""
     world, diary = fabric(), Diary()
     slow = world.traffic
 
-    def traffic(deadline):
-        world.timer.advance(900.0)
+    def traffic(deadline: Deadline) -> object:
+        world.reading_s = 200.0 if world.reading_s else 1.0
         return slow(deadline)
 
-    world.traffic = traffic  # type: ignore[method-assign]
+    world.traffic = traffic  # type: ignore[assignment, method-assign]
+    burn = burn_of(world, diary)
+    burn.settings = replace(burn.settings, longest_s=STAGE_S)
+    burn.start()
     with pytest.raises(UsageError, match="too short for two"):
-        run(world, diary)
+        burn.run(Deadline.after(1e6, timer=world.timer))
+    report = burn.report()
+    assert report is not None
+    assert report.loaded == 0
+    assert len(report.unproven) == len(report.directions)
+    assert {one.reason.partition(" s of ")[0] for one in report.unproven} == {"reading all counters took 100.5"}
+
+
+def test_a_burn_of_a_leaf_loads_and_judges_the_links_of_this_switch():
+    """Both directions of its links to hosts and to spines, and no other link."""
+    tree = Tree(leaves=3, hosts=3)
+    world, diary = fabric(tree=tree), Diary()
+    _, report = run(world, diary, scope=BurnScope(leaves=frozenset({"leaf-1"})))
+    leaf = tree.leaf(1)
+    assert all(leaf in (one.load.source.guid, one.load.target.guid) for one in report.directions)
+    ends = [end for link in world.fabric.links for end in (link.a, link.b) if end.guid == leaf]
+    assert len(report.directions) == 2 * len(ends)
+    assert {one.verdict for one in report.directions} == {Verdict.PASS}
+    assert report.health.links == len(ends)
+
+
+def test_a_burn_of_named_nodes_is_about_the_links_that_they_can_load():
+    """All of them are proven, though most links of the fabric were not loaded."""
+    tree = Tree(leaves=3, hosts=3)
+    world, diary = fabric(tree=tree), Diary()
+    burn = burn_of(world, diary, scope=BurnScope(named=True))
+    burn.hosts = {name: one for name, one in burn.hosts.items() if name in ("node1", "node2", "node4")}
+    burn.start()
+    assert not burn.run(Deadline.after(1e6, timer=world.timer))
+    report = burn.report()
+    assert report is not None
+    own = {guid for one in burn.hosts.values() for guid in one.rails}
+    loaded = {end.guid for one in report.directions for end in (one.load.source, one.load.target)}
+    assert own <= loaded
+    assert {one.verdict for one in report.directions} == {Verdict.PASS}
+    assert 6 <= len(report.directions) < len(world.routes.links)
 
 
 def test_only_one_rail_is_loaded_where_it_is_named():

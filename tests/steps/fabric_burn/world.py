@@ -54,6 +54,7 @@ class FabricWorld:
     """Meets the ports of a burn: shell, fabric, tables and counters. `dead`: hosts that answer no session.
 
     reports_of  host → the host whose adapters it reports as its own
+    reading_s   seconds that a reading of the counters takes
     """
 
     fabric: Fabric
@@ -62,6 +63,7 @@ class FabricWorld:
     dead: set[str] = field(default_factory=set)
     reports_of: dict[str, str] = field(default_factory=dict)
     timer: FakeTimer = field(default_factory=FakeTimer)
+    reading_s: float = 0.0
     sessions: int = 0
     flows: list[Future[Any]] = field(default_factory=list)
 
@@ -200,6 +202,7 @@ class FabricWorld:
     def traffic(self, deadline: Deadline) -> Observed[str]:
         """Error counters, then data counters, as the real tool prints both."""
         del deadline
+        self.timer.advance(self.reading_s / 2)
         with self._lock:
             self._settle()
             counted = {key: int(value) for key, value in self._counters.items()}
@@ -209,8 +212,10 @@ class FabricWorld:
                 errors.setdefault(port, {})[counter] = value
         at = EPOCH + timedelta(seconds=self.timer.now())
         text = (
-            f"# {at:%Y-%m-%dT%H:%M:%S.%f}Z\n{ibqueryerrors(self.fabric, errors)}{data_counters(self.fabric, counted)}"
+            f"# {at:%Y-%m-%dT%H:%M:%S.%f}Z, read within {self.reading_s:.3f} s\n"
+            f"{ibqueryerrors(self.fabric, errors)}{data_counters(self.fabric, counted)}"
         )
+        self.timer.advance(self.reading_s / 2)
         return Observed(text, (self._evidence("ibqueryerrors", text),))
 
     def _now(self) -> Fabric:

@@ -18,7 +18,7 @@ from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.reboot_pool import RebootPermits, RebootPool, unlimited
+from clusterctl.steps.executor.permits import RebootPermits, reboot_pool, unlimited
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 from tests.events import data_of
@@ -127,7 +127,7 @@ def test_an_interrupted_act_stays_open_and_blocks_no_other_node(book: SqlJournal
 def test_a_wave_larger_than_the_cap_is_played_in_parts(book: SqlJournal) -> None:
     """As many machines at a time as may reboot at once."""
     playbooks = FakePlaybooks(book)
-    settled = run(book, playbooks, "n1", "n2", "n4", permits=RebootPool(book, 2).taken)
+    settled = run(book, playbooks, "n1", "n2", "n4", permits=reboot_pool(book, 2).taken)
 
     assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None, "n4": None}
     played = [sorted(each["nic_firmware_serials"]) for each in playbooks.variables]

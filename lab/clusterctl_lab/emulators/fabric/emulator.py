@@ -17,7 +17,7 @@ from clusterctl_lab.emulators.fabric.process import preload, spawn, tool
 from clusterctl_lab.emulators.fabric.simulator import Simulator
 from clusterctl_lab.emulators.fabric.subnet_manager import SubnetManager
 from clusterctl_lab.emulators.fabric.tools import write_tools
-from clusterctl_lab.emulators.fabric.traffic import PlayedCounters, flows_noted, parse_tables
+from clusterctl_lab.emulators.fabric.traffic import PlayedCounters, Tables, flows_noted, parse_tables
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import World
 
@@ -37,6 +37,7 @@ class LabFabric:
         self._plugged: frozenset[topology.Cable] = frozenset()
         self._disabled: frozenset[topology.End] = frozenset()
         self._adapters: tuple[topology.Adapter, ...] = ()
+        self._tables: Tables | None = None  # those of the subnet manager that runs; None: not read since it started
         self._closed = False
 
     async def start(self, world: World, state_dir: Path, roots: Roots = lambda: ()) -> None:
@@ -102,11 +103,13 @@ class LabFabric:
         async with self._turn, self._exclusive():
             if self._closed:
                 return
-            tables = parse_tables(await self._tables())
+            if self._tables is None:
+                self._tables = parse_tables(await self._dump_tables())
             machines = self._world.machines.values()
-            await self._simulator.set_counters(self._counters.play(flows, tables, self._plugged, machines, time.time()))
+            commands = self._counters.play(flows, self._tables, self._plugged, machines, time.time())
+            await self._simulator.set_counters(commands)
 
-    async def _tables(self) -> str:
+    async def _dump_tables(self) -> str:
         """Return what the real dump_fts prints."""
         env = {"LD_PRELOAD": preload(), "IBSIM_SOCKNAME": self._socket, "SIM_HOST": self._manager_at}
         with TemporaryDirectory(dir=self._scratch) as folder:  # the preloaded library writes where it runs
@@ -132,6 +135,7 @@ class LabFabric:
         return topology.lit(cables, self._disabled)
 
     async def _restart(self, adapters: tuple[topology.Adapter, ...], wanted: frozenset[topology.Cable]) -> None:
+        self._tables = None
         await self._manager.close()
         await self._simulator.close()
         await self._simulator.start(self._switches.values(), adapters)
@@ -151,6 +155,7 @@ class LabFabric:
         pull, plug = (self._plugged - wanted) | retrained, (wanted - self._plugged) | (retrained & wanted)
         if not (pull or plug):
             return
+        self._tables = None
         await self._manager.close()
         await self._plug(pull, plug)
         self._plugged = wanted

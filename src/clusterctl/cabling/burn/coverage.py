@@ -21,6 +21,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.finding import Verdict
 
 
@@ -32,6 +33,9 @@ class Snapshot:
     telemetry: Telemetry
 
 
+MOST_INEXACT = 0.05
+"""Share of the time between two readings that reading may take on average: a rate is uncertain by as much."""
+UNLOADED = "no stage loaded it"
 Way = tuple[DirectedLink, ...]
 """The directed links that a flow loads, in order."""
 
@@ -46,6 +50,14 @@ class StageReading:
     after: Snapshot
 
 
+def inexact(first: Telemetry, last: Telemetry, seconds: float) -> str:
+    """Return why rates between two readings are too uncertain to judge a link by them; empty where they are not."""
+    taken = (first.taken_s + last.taken_s) / 2
+    if taken <= MOST_INEXACT * seconds:
+        return ""
+    return f"reading all counters took {taken:.1f} s of {seconds:.0f} s: no rate is known to {MOST_INEXACT:.0%}"
+
+
 def window_between(before: Snapshot, after: Snapshot, limits: FabricLimits) -> HealthWindow:
     """Return the window between two snapshots. Raises `ParseError` where their times are unknown or not in order."""
     first, last = before.telemetry.at, after.telemetry.at
@@ -56,17 +68,28 @@ def window_between(before: Snapshot, after: Snapshot, limits: FabricLimits) -> H
 
 
 @dataclass(frozen=True, slots=True)
+class UnprovenDirection:
+    """One direction of a link that the burn did not prove, and why."""
+
+    source: PortName
+    target: PortName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class BurnReport:
     """Each direction of each link that the first stage found, and the links' health since then.
 
     directions  FAIL: slow; WARN: slow at times, or slower than its like; INCONCLUSIVE: no stage loaded it, or it cannot
                 be distinguished from other links of a slow way
     at_goal     directions at the goal of the limits or above
+    unproven    directions that are not proven, by the names of their ends, each with the reason
     """
 
     directions: tuple[LoadVerdict, ...]
     at_goal: int
     health: FabricHealth
+    unproven: tuple[UnprovenDirection, ...] = ()
 
     @property
     def loaded(self) -> int:
@@ -81,6 +104,9 @@ class Coverage:
         self._limits = limits
         self._adaptive = adaptive
         self._best: dict[DirectedLink, LoadVerdict] = {}
+        self._doubts: dict[DirectedLink, str] = {}
+        self.doubt = ""
+        """Why a link that the last stage was to load is not proven by it; empty where all are."""
         self._slow_ways: dict[Way, None] = {}
         self._by_cycle: dict[int, set[DirectedLink]] = defaultdict(set)
         self._first: Snapshot | None = None
@@ -90,7 +116,12 @@ class Coverage:
         """Add a stage; return how many of its flows were slow. Raises `ParseError` as `window_between`."""
         window = window_between(reading.before, reading.after, self._limits)
         found = judge_burn(coverage_from_counters(reading.before.fabric, window), self._limits)
-        loaded = {_link(one.load): one for one in found.directions if one.verdict is not Verdict.INCONCLUSIVE}
+        doubt = inexact(reading.before.telemetry, reading.after.telemetry, window.seconds)
+        doubted = {_link(one.load): doubt or one.why for one in found.directions if doubt or not _is_known(one)}
+        planned = {link: doubted[link] for way in reading.ways for link in way if link in doubted}
+        self._doubts |= planned
+        self.doubt = next(iter(planned.values()), "")
+        loaded = {_link(one.load): one for one in found.directions if not doubt and _is_known(one)}
         for link, one in loaded.items():
             self._best[link] = max(self._best.get(link, one), one, key=_share)
         self._by_cycle[reading.cycle] |= loaded.keys()
@@ -126,22 +157,40 @@ class Coverage:
         """The fabric as the first stage found it; None before it."""
         return self._first.fabric if self._first is not None else None
 
+    @property
+    def latest(self) -> Fabric | None:
+        """The fabric as the last stage found it; None before the first one."""
+        return self._last.fabric if self._last is not None else None
+
     def report(
-        self, labels: FabricLabels, modules: Mapping[PortId, Transceiver] = MappingProxyType({})
+        self,
+        labels: FabricLabels,
+        modules: Mapping[PortId, Transceiver] = MappingProxyType({}),
+        within: Collection[DirectedLink] | None = None,
     ) -> BurnReport | None:
-        """Return what is proven so far; None before the first stage. `modules`: as an earlier reading had them."""
+        """Return what is proven so far; None before the first stage. `modules`: as an earlier reading had them.
+
+        within  the directions that the burn is about; None: all
+        """
         if self._first is None or self._last is None:
             return None
+        first, last = (_part(one.fabric, within) for one in (self._first, self._last))
         named, at_times = self._named, self._slow_at_times()
         directions = tuple(
             self._verdict(DirectedLink(*ends), link.gbps, named, at_times)
-            for link in self._first.fabric.cables()
+            for link in first.cables()
             for ends in ((link.a, link.b), (link.b, link.a))
+            if within is None or DirectedLink(*ends) in within
         )
         goal = self._limits.value("burn_goal")
         window = replace(window_between(self._first, self._last, self._limits), modules=modules)
-        health = judge_health(self._last.fabric, window, labels, self._first.fabric, _slow(directions, labels))
-        return BurnReport(directions, sum((one.load.share or 0.0) >= goal for one in directions), health)
+        health = judge_health(last, window, labels, first, _slow(directions, labels))
+        unproven = tuple(
+            UnprovenDirection(labels.name(one.load.source), labels.name(one.load.target), one.why)
+            for one in directions
+            if not _is_known(one)
+        )
+        return BurnReport(directions, sum((one.load.share or 0.0) >= goal for one in directions), health, unproven)
 
     def _slow_at_times(self) -> frozenset[DirectedLink]:
         """Return the directions of slow ways of which each has carried its full rate in some other stage."""
@@ -152,9 +201,8 @@ class Coverage:
     ) -> LoadVerdict:
         best = self._best.get(link)
         if best is None:
-            return LoadVerdict(
-                LinkLoad(link.source, link.target, gbps, None), Verdict.INCONCLUSIVE, "no stage loaded it"
-            )
+            why = self._doubts.get(link, UNLOADED)
+            return LoadVerdict(LinkLoad(link.source, link.target, gbps, None), Verdict.INCONCLUSIVE, why)
         if best.verdict is Verdict.FAIL and not self._adaptive and link not in named:
             why = f"{best.why}; so do other links of the same flows, and one of them is slow"
             return LoadVerdict(best.load, Verdict.INCONCLUSIVE, why)
@@ -162,6 +210,22 @@ class Coverage:
             why = "its full rate in one stage and less in another, and so did all links of that flow"
             return LoadVerdict(best.load, Verdict.WARN, why)
         return best
+
+
+def _part(fabric: Fabric, within: Collection[DirectedLink] | None) -> Fabric:
+    """Return the fabric with those of its links only that have a direction in `within`."""
+    if within is None:
+        return fabric
+    links = (
+        link
+        for link in fabric.links
+        if not {DirectedLink(link.a, link.b), DirectedLink(link.b, link.a)}.isdisjoint(within)
+    )
+    return replace(fabric, links=tuple(links))
+
+
+def _is_known(one: LoadVerdict) -> bool:
+    return one.verdict is not Verdict.INCONCLUSIVE
 
 
 def _link(load: LinkLoad) -> DirectedLink:

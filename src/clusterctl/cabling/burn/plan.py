@@ -122,11 +122,13 @@ class Scope:
     adapters  the adapters that send and receive, by node GUID, with host and device; None: all of the fabric
     done      directed links that are loaded already
     suspects  directed links of slow flows: one stage is planned that separates them
+    wanted    directed links that are to be loaded; None: all that a route crosses
     """
 
     adapters: Mapping[Guid, PortName] | None = None
     done: frozenset[DirectedLink] = frozenset()
     suspects: frozenset[DirectedLink] = frozenset()
+    wanted: frozenset[DirectedLink] | None = None
 
     def endpoints(self, routes: Routes) -> tuple[Endpoint, ...]:
         """Return the endpoints that take part, by the names that their hosts give them."""
@@ -152,7 +154,8 @@ def plan_burn(
         message = f"{len(places.hosts)} hosts have a route: a burn needs two"
         raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
     done, suspects = _numbers(routes, scope.done), _numbers(routes, scope.suspects)
-    stages = choose_stages(routes, places, done)
+    wanted = None if scope.wanted is None else _numbers(routes, scope.wanted)
+    stages = choose_stages(routes, places, done, wanted)
     if suspects:
         stages = replace(stages, stages=(separating_stage(routes, places, suspects),))
     rounds = every_pair(places.hosts) if lengths.every_pair else rounds_by_distance(places.hosts, lengths.rounds)

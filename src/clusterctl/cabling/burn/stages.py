@@ -147,14 +147,17 @@ class Stages:
     unreached: frozenset[int]
 
 
-def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = frozenset()) -> Stages:
-    """Return the stages that load every link but those that are `done` already."""
+def choose_stages(
+    routes: Routes, places: HostLayout, done: frozenset[int] = frozenset(), wanted: frozenset[int] | None = None
+) -> Stages:
+    """Return the stages that load every link, or every `wanted` one where they are named, but not those `done`."""
     shift, crowd = _best_shift(routes, places)
     reachable = reachable_links(routes)
     search = FlowSearch(routes, places, reachable)
-    left = dict.fromkeys(sorted(reachable.keys() - done))
+    missing = reachable.keys() - done
+    left = dict.fromkeys(sorted(missing if wanted is None else missing & wanted))
     stages: list[BurnStage] = []
-    seeds = tuple(flow for flow in shift.flows if not done.issuperset(flow.way))
+    seeds = tuple(flow for flow in shift.flows if not left.keys().isdisjoint(flow.way))
     while left:
         draft = _Draft(search, left)
         draft.seed(seeds)
@@ -164,7 +167,8 @@ def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = fro
         stages.append(BurnStage(tuple(draft.flows)))
         seeds = ()
     loaded = frozenset[int]().union(*(stage.links for stage in stages))
-    return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded - done)
+    asked = frozenset(range(len(routes.links))) if wanted is None else wanted
+    return Stages(shift, crowd, tuple(stages), asked - loaded - done)
 
 
 def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int]) -> BurnStage:

@@ -80,7 +80,7 @@ def addresses(site: Site, pins: KnownBmcs | None) -> tuple[BmcAddress, ...]:
     ca_file = site.path(settings.ca_file)
     given = (
         BmcAddress(node.bmc, "", "", port, ca_file=ca_file, fingerprint=node.tls_fingerprint, plain_http=plain)
-        for node in site.nodes
+        for node in site.with_bmc
     )
     soon = Deadline.after(PINS_SECONDS)
     return tuple(address if pins is None else pins.trusted(address, soon)[0] for address in given)

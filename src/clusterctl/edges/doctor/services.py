@@ -24,13 +24,14 @@ from statistics import median
 
 import requests
 
+from clusterctl.edges.answers import answer_session, send
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.processes import run
 from clusterctl.edges.redfish.transport import translated
 from clusterctl.edges.site import Site
-from clusterctl.edges.tls import Trust, TrustingAdapter
+from clusterctl.edges.tls import Trust
 from clusterctl.edges.ufm import site_ufm
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError, UntrustedError
@@ -249,12 +250,9 @@ def ask_maas(site: Site, clock: Clock) -> ServiceState:
 
 def _maas_offset(settings: MaasSettings, deadline: Deadline) -> float | None:
     """Read MAAS's clock from an answer that needs no key; None where MAAS does not send it."""
-    with requests.Session() as session:
-        session.trust_env = False
-        session.mount("https://", TrustingAdapter(settings.trust, settings.trust.client()))
+    with answer_session(settings.trust) as session:
         try:
-            seconds = max(deadline.remaining, 0.1)
-            answer = session.get(f"{settings.base}/version/", timeout=seconds, allow_redirects=False)
+            answer = send(session, requests.Request("GET", f"{settings.base}/version/"), deadline)
         except requests.exceptions.RequestException:
             return None
     return clock_offset(answer.headers.get("date"), datetime.now(UTC))
@@ -381,7 +379,7 @@ def _check_clock(probe: ControllerProbe) -> Diagnosis:
 
 
 def _names(site: Site) -> dict[str, str]:
-    return {node.bmc: node.name for node in site.nodes}
+    return {node.bmc: node.name for node in site.with_bmc}
 
 
 CHECKS: Mapping[str, Callable[[ControllerProbe], Diagnosis]] = {

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
+    Select,
     column,
     delete,
     extract,
@@ -102,6 +103,10 @@ def _text(path: str) -> str:
 
 
 _TEXTS = ("node", "run", "host", "pid_started", "boot", "machine", "actor", "command")
+_OWNER = (table.c.run, table.c.host, table.c.pid, table.c.pid_started, table.c.boot, table.c.machine)
+"""The columns of a claim's owner."""
+FORGOTTEN_S = 86400.0
+"""A free row is deleted so long after its last claim. The row with the newest token stays: tokens only grow."""
 LATEST = 253402300800
 """The year 10000 in seconds since the epoch."""
 _SQLITE_NOW = text("SELECT (julianday('now') - 2440587.5) * 86400.0")
@@ -130,13 +135,14 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
     """Claim what is free, expired, ours, or held by a process that is certainly dead; what the dead hold is freed."""
     if holder.under is not None:
         check(connection, holder.under)
+    asked = tuple(dict.fromkeys(nodes))
     now = _now(connection)
     _bury(connection)
-    rows = {row["node"]: row for row in _rows(connection)}
-    token = max((row["token"] for row in rows.values()), default=0)
+    rows = {row["node"]: row for row in _rows(connection, table.c.node.in_(_named(asked)))} if asked else {}
+    token = _last_token(connection)
     granted: dict[NodeId, Claim] = {}
     refused: dict[NodeId, str] = {}
-    for node in nodes:
+    for node in asked:
         row = rows.get(node)
         if row is not None and row["run"] != holder.run and row["expires_at"] > now:
             refused[node] = in_words(row)
@@ -145,18 +151,22 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
         granted[node] = Claim(node, holder.run, token)
     if granted:
         common = _values(holder, now)
-        connection.execute(delete(table).where(table.c.node.in_(granted)))
+        connection.execute(delete(table).where(table.c.node.in_(_named(tuple(granted)))))
         connection.execute(
             insert(table), [{"node": claim.node, "token": claim.token, **common} for claim in granted.values()]
         )
+        old = (table.c.run == "", table.c.since < now - FORGOTTEN_S, table.c.token < token)
+        connection.execute(delete(table).where(*old))
     return Claims(granted, refused)
 
 
 def _bury(connection: Connection) -> None:
     """Release the claims of dead runs, also on nodes that no run asks for any more (gold ones)."""
-    rows = _rows(connection, table.c.run != "")
-    dead = {run for run, owner in {row["run"]: _owner(row) for row in rows}.items() if owner.dead}
-    release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows if row["run"] in dead])
+    held = connection.execute(select(*_OWNER).where(table.c.run != "").distinct()).mappings().all()
+    dead = {row["run"] for row in held if _is_whole(row) and _owner(row).dead}
+    if dead:
+        rows = _rows(connection, table.c.run.in_(dead))
+        release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows])
 
 
 def check(connection: Connection, claim: Claim) -> None:
@@ -214,6 +224,12 @@ def _ours(claims: Sequence[Claim]) -> ColumnElement[bool]:
     return tuple_(table.c.node, table.c.token).in_(select(asked))
 
 
+def _named(nodes: Sequence[NodeId]) -> Select[tuple[str]]:
+    """Return the names as a query of one column: one statement for all, up to 32,000."""
+    asked = values(column("node", table.c.node.type), name="named").data([(node,) for node in nodes]).cte()
+    return select(asked.c.node)
+
+
 def live(connection: Connection) -> tuple[str, ...]:
     """Return the claim owners with unexpired claims, as text, and release the claims of dead processes."""
     now = _now(connection)
@@ -269,12 +285,24 @@ def _rows(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[
     """Return the claims that meet the conditions. Raise `JournalDamagedError` for one that cannot have been written."""
     rows = connection.execute(select(table).where(*conditions)).mappings().all()
     for row in rows:
-        texts = all(isinstance(row[name], str) for name in _TEXTS)
         times = all(isinstance(row[name], int | float) and 0 <= row[name] < LATEST for name in ("since", "expires_at"))
-        numbers = all(isinstance(row[name], int) for name in ("pid", "token"))
-        if not (texts and times and numbers):
+        if not (times and _is_whole(row)):
             raise JournalDamagedError("the claim cannot be read", where=f"node {row['node']}", remedy=RESTORE)
     return rows
+
+
+def _is_whole(row: RowMapping) -> bool:
+    """Return whether the texts and numbers of the row are such."""
+    texts = all(isinstance(row[name], str) for name in _TEXTS if name in row)
+    return texts and all(isinstance(row[name], int) for name in ("pid", "token") if name in row)
+
+
+def _last_token(connection: Connection) -> int:
+    """Return the newest token of all; 0 where there is none."""
+    token = connection.execute(select(func.coalesce(func.max(table.c.token), 0))).scalar_one()
+    if not isinstance(token, int):
+        raise JournalDamagedError("the newest claim cannot be read", where="claims", remedy=RESTORE)
+    return token
 
 
 def _owner(row: RowMapping) -> Owner:

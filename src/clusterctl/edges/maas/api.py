@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -20,11 +20,11 @@ import stamina
 from requests_oauthlib import OAuth1
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
-from clusterctl.edges.answer_body import IDENTITY, read_body
+from clusterctl.edges.answers import answer_context, answer_session, read_body, send
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tally import Asked, count
-from clusterctl.edges.tls import TrustingAdapter, causes, distrust
+from clusterctl.edges.tls import causes, distrust
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -135,7 +135,6 @@ def _seconds(retry_after: str) -> float | None:
     return float(retry_after) if usable else None
 
 
-CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
 MAX_BODY = 256 * 1024 * 1024
 """Bytes of one answer. A list of 511 machines has 9 MB."""
@@ -172,7 +171,7 @@ class MaasApi:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return self._settings.trust.client()
+        return answer_context(self._settings.trust)
 
     @property
     def where(self) -> str:
@@ -213,16 +212,15 @@ class MaasApi:
 
     def _write(self, request: requests.Request, deadline: Deadline, secrets: tuple[str, ...]) -> MaasAnswer:
         seconds = self._settings.write_seconds
-        return interruptible(lambda: self._request(request, deadline, seconds, secrets), deadline, "asking MAAS")
+        deadline.check(f"asking MAAS: {request.method} {request.url}")
+        unstopped = replace(deadline, cancelled=threading.Event())  # the call ends unheard, with MAAS's whole answer
+        return interruptible(lambda: self._request(request, unstopped, seconds, secrets), deadline, "asking MAAS")
 
     def _request(
         self, request: requests.Request, deadline: Deadline, seconds: float, secrets: tuple[str, ...] = ()
     ) -> MaasAnswer:
         request.auth = self._signature()  # each attempt has a timestamp and nonce of its own
-        with requests.Session() as session:
-            session.trust_env = False  # nothing in the environment decides about proxies or trust
-            session.headers.update(IDENTITY)
-            session.mount("https://", TrustingAdapter(self._settings.trust, self._tls))
+        with answer_session(self._settings.trust, self._tls) as session:
             prepared = session.prepare_request(request)
             source = f"{prepared.method} {prepared.path_url}"
             deadline.check(f"asking MAAS: {source}")
@@ -234,12 +232,7 @@ class MaasApi:
     ) -> tuple[requests.Response, bytes]:
         count(Asked.MAAS)
         try:
-            response = session.send(
-                prepared,
-                timeout=(min(CONNECT_SECONDS, deadline.remaining), max(deadline.remaining, 0.001)),
-                allow_redirects=False,
-                stream=True,
-            )
+            response = send(session, prepared, deadline)
             return response, read_body(response, MAX_BODY, deadline, "MAAS", f"{self.where} {source}")
         except requests.exceptions.SSLError as error:
             raise self._no_tls(error) from error

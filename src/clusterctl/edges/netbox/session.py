@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import requests
 import stamina
 
-from clusterctl.edges.answer_body import IDENTITY, body_parts
+from clusterctl.edges.answers import answer_context, answer_session, answered_by, body_parts
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tally import Asked, count
-from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
+from clusterctl.edges.tls import Trust, causes, distrust
 from clusterctl.fleet.errors import (
     AuthenticationError,
     BusyError,
@@ -35,8 +35,7 @@ from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.peer_json import JsonLimits, read_json
 from clusterctl.ports import Deadline
 
-CONNECT_SECONDS = 10.0
-READ_SECONDS = 120.0
+ANSWER_SECONDS = 120.0
 """A page of 1,000 cabled interfaces took 10 s on a NetBox with two workers."""
 MAX_ANSWER = 64 << 20
 """Bytes of one answer: a page of 1,000 full devices has 2 MB."""
@@ -125,17 +124,14 @@ class BoundedSession:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return self._connection.trust.client()
+        return answer_context(self._connection.trust)
 
     def _session(self) -> requests.Session:
         found = getattr(self._own, "session", None)
         if isinstance(found, requests.Session):
             return found
-        session = requests.Session()
-        session.trust_env = False  # nothing in the environment decides about proxies or trust
-        session.headers.update(IDENTITY)
         with self._lock:
-            session.mount("https://", TrustingAdapter(self._connection.trust, self._tls))
+            session = answer_session(self._connection.trust, self._tls)
             self._opened.append(session)
         self._own.session = session
         return session
@@ -147,12 +143,13 @@ class BoundedSession:
             raise EdgeError(f"the request {source} is for another server: nothing was sent", where=where)
         self._deadline.check(f"asking NetBox: {source}")
         count(Asked.NETBOX)
-        timeout = (min(CONNECT_SECONDS, self._deadline.remaining), min(READ_SECONDS, self._deadline.remaining))
+        deadline = self._deadline.within(ANSWER_SECONDS)
         try:
-            with self._session().request(
-                method, url, timeout=timeout, allow_redirects=False, stream=True, **options
-            ) as response:
-                content = self._body(response, source)
+            with (
+                answered_by(deadline),
+                self._session().request(method, url, allow_redirects=False, stream=True, **options) as response,
+            ):
+                content = self._body(response, source, deadline)
         except requests.exceptions.SSLError as error:
             raise self._no_tls(error) from error
         except requests.exceptions.RequestException as error:
@@ -162,9 +159,9 @@ class BoundedSession:
             raise refusal(response.status_code, response.headers, text, source=source, where=where)
         return NetboxAnswer(response.status_code, content, response.headers, f"{where} {source}")
 
-    def _body(self, response: requests.Response, source: str) -> bytes:
+    def _body(self, response: requests.Response, source: str, deadline: Deadline) -> bytes:
         content = bytearray()
-        for part in body_parts(response, self._deadline, "NetBox", f"{self._connection.url} {source}"):
+        for part in body_parts(response, deadline, "NetBox", f"{self._connection.url} {source}"):
             content += part
             with self._lock:
                 self._left -= len(part)

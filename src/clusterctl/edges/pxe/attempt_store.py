@@ -97,20 +97,26 @@ class AttemptStore:
     def rename(self, old: str, new: str) -> None:
         """Make the record of one node that of another name, for the same machine; called again, finish it.
 
-        Raises `ConflictError` where its attempt runs.
+        An ended record of an earlier machine with the new name is replaced, as by an install. Raises `ConflictError`
+        where an attempt under either name runs.
         """
         with self._locked():
             found = self._load(self._folder / f"{old}.json")
             if found is None:
                 return
-            if found.running:
-                remedy = "wait until its install has ended, then run the same command again"
-                raise ConflictError("its install runs under this name", where=old, remedy=remedy)
+            for known in (found, self._load(self._folder / f"{new}.json")):
+                if known is not None and known.running:
+                    remedy = "wait until its install or its erase has ended, then run the same command again"
+                    raise ConflictError(
+                        "a machine is installed or erased under this name", where=known.node, remedy=remedy
+                    )
+            renamed = replace(found, node=new)
             with disk_explained("the install record cannot be renamed", self._folder):
                 if (self._folder / old).is_dir():
                     shutil.rmtree(self._folder / new, ignore_errors=True)
                     (self._folder / old).rename(self._folder / new)
-                self._write(replace(found, node=new))
+                self._write(renamed)
+                self._clear(renamed)
                 (self._folder / f"{old}.json").unlink()
 
     def document(self, attempt: InstallAttempt, name: str) -> bytes | None:

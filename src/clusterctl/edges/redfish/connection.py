@@ -20,11 +20,11 @@ import redfish
 from redfish.messages import get_messages_detail
 from redfish.rest.v1 import RestResponse, RetriesExhaustedError
 
+from clusterctl.edges.limited_sockets import SLICE_SECONDS
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.transport import (
     REQUEST_SECONDS,
-    SLICE_SECONDS,
     DroppedError,
     RequestLimit,
     Stopwatch,

@@ -9,7 +9,6 @@ environment's proxies and netrc, redirect writes, and send the session's token t
 
 from __future__ import annotations
 
-import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +21,11 @@ from urllib.parse import urljoin
 import requests
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection
-from urllib3.connectionpool import ConnectionPool, HTTPConnectionPool
+from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import LocationParseError, ProtocolError
 from urllib3.util import parse_url
 
+from clusterctl.edges.limited_sockets import limited_context, limited_pool
 from clusterctl.edges.redfish.upload import Upload
 from clusterctl.edges.tally import Asked, count
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
@@ -34,7 +33,6 @@ from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.ports import BmcAddress, Deadline
 
-SLICE_SECONDS = 0.25
 REQUEST_SECONDS = 60.0
 MAX_ANSWER_BYTES = 16 * 2**20
 _PART_BYTES = 1 << 16
@@ -85,34 +83,6 @@ class RequestLimit:
                 continue
             self.received += count
             return count
-
-
-class _LimitedContext(ssl.SSLContext):
-    """A client context with sockets that check `limit` while they wait."""
-
-    limit: RequestLimit
-
-
-class _TlsSocket(ssl.SSLSocket):
-    def recv_into(self, buffer: Any, nbytes: int | None = None, flags: int = 0) -> int:
-        read = super().recv_into
-        return cast("_LimitedContext", self.context).limit.receive(lambda: read(buffer, nbytes, flags))
-
-
-class _PlainSocket(socket.socket):
-    limit: RequestLimit
-
-    @classmethod
-    def around(cls, other: socket.socket, limit: RequestLimit) -> _PlainSocket:
-        timeout = other.gettimeout()
-        made = cls(fileno=other.detach())
-        made.settimeout(timeout)
-        made.limit = limit
-        return made
-
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        read = super().recv_into
-        return self.limit.receive(lambda: read(buffer, nbytes, flags))
 
 
 class Stopwatch:
@@ -192,10 +162,7 @@ class _TlsAdapter(BmcAdapter, TrustingAdapter):
     def __init__(self, address: BmcAddress, limit: RequestLimit) -> None:
         self.origin = origin_of(address)
         trust = Trust(address.ca_file, address.fingerprint)
-        context = _LimitedContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.limit = limit
-        context.sslsocket_class = _TlsSocket
-        TrustingAdapter.__init__(self, trust, trust.context(context), max_retries=0, pool_maxsize=1)
+        TrustingAdapter.__init__(self, trust, limited_context(trust, limit), max_retries=0, pool_maxsize=1)
 
 
 class _PlainAdapter(BmcAdapter):
@@ -209,7 +176,7 @@ class _PlainAdapter(BmcAdapter):
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **pool)
-        self.poolmanager.pool_classes_by_scheme = {"http": self._pool}
+        self.poolmanager.pool_classes_by_scheme = {"http": limited_pool(self._limit)}
 
     def get_connection_with_tls_context(
         self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
@@ -221,17 +188,6 @@ class _PlainAdapter(BmcAdapter):
 
     def cert_verify(self, conn: Any, url: str, verify: bool | str, cert: Any) -> None:
         """Verify nothing: there is no certificate."""
-
-    def _pool(self, host: str, port: int | None = None, **options: Any) -> HTTPConnectionPool:
-        pool = HTTPConnectionPool(host, port, **options)
-        limit = self._limit
-
-        class Connection(HTTPConnection):
-            def _new_conn(self) -> socket.socket:
-                return _PlainSocket.around(super()._new_conn(), limit)
-
-        pool.ConnectionCls = Connection
-        return pool
 
 
 def _bound_decoding(request: PreparedRequest, response: Response) -> None:

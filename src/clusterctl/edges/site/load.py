@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from clusterctl.edges.site.sheet import read_nodes
 from clusterctl.edges.site.site_keys import SiteKeys
 from clusterctl.edges.site.skus import read_skus
 from clusterctl.edges.site.textfile import read_yaml
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import UsageError, no_bmc
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.site.yaml_document import Document, validate
@@ -53,13 +53,20 @@ class Site:
         """Return the site's origin of evidence; a marked peer's is simulated anyway (`Origin.of_peer`)."""
         return Origin.SIMULATED if self.settings.simulated else Origin.REAL
 
+    @property
+    def with_bmc(self) -> tuple[SiteNode, ...]:
+        """Return the machines that have a BMC."""
+        return tuple(node for node in self.nodes if node.bmc)
+
     def where(self, *path: str | int) -> str:
         """Return file, line and field of a setting: `site.yml:12 bmc.password`."""
         return self.document.where(*path)
 
     def bmc_address(self, node: str) -> BmcAddress:
-        """Return the address and login of a node's BMC; reads the secret now."""
+        """Return the address and login of a node's BMC; reads the secret now. Raises `NoBmcError` where it has none."""
         found = self.by_name[node]
+        if not found.bmc:
+            raise no_bmc(node)
         address = self._bmc(found.bmc, found.tls_fingerprint, self._login(found))
         by_pin = not (address.fingerprint or address.ca_file or address.plain_http)
         return replace(address, machine=self.logins.serial_of(node)) if by_pin else address
@@ -70,7 +77,7 @@ class Site:
 
     def own_logins(self) -> frozenset[str]:
         """Return the nodes with a factory password of their own: it identifies the machine. Reads secrets."""
-        given = {node.name: self.logins.given(node.bmc, node) for node in self.nodes}
+        given = {node.name: self.logins.given(node.bmc, node) for node in self.with_bmc}
         passwords = Counter(login.password for login in given.values() if login is not None)
         listed = Counter(self.logins.factory.passwords())
         return frozenset(
@@ -88,7 +95,8 @@ class Site:
 
     def bmc_at(self, host: str) -> BmcAddress:
         """Return the address and trust of any BMC at an address, without a login."""
-        return self._bmc(host, next((node.tls_fingerprint for node in self.nodes if node.bmc == host), ""), ANONYMOUS)
+        pin = next((node.tls_fingerprint for node in self.with_bmc if node.bmc == host), "")
+        return self._bmc(host, pin, ANONYMOUS)
 
     def _bmc(self, host: str, fingerprint: str, login: Login) -> BmcAddress:
         bmc = self.settings.bmc
@@ -190,7 +198,7 @@ class Site:
             resolve(ref, self.folder, self.where("site_keys"))
         private_text(Path(self.path(self.settings.ssh.private_key)), self.where("ssh", "private_key"))
         self.logins.check()
-        for node in self.nodes:
+        for node in self.with_bmc:
             self._login(node)
 
 
@@ -203,6 +211,7 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     document = read_yaml(folder / "site.yml")
     settings = validate(document, SiteSettings, "docs/reference/site-file.md")
     nodes = read_nodes(folder, settings.nodes, document, may_be_empty=may_be_empty)
+    _require_bmcs(settings, nodes)
     KNOWN.add(node.password for node in nodes if node.password)
     skus = read_skus(folder, settings.skus, document)
     factory = read_factory(folder, settings.bmc.factory, document.where("bmc", "factory"))
@@ -210,6 +219,18 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     kept = KeptPasswords(folder / "state" / "bmc_passwords", keys)
     logins = BmcLogins(settings.bmc, factory, folder, document, kept)
     return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes}, document, logins, keys)
+
+
+def _require_bmcs(settings: SiteSettings, nodes: Iterable[SiteNode]) -> None:
+    """Raise `UsageError` for the first machine without a BMC that clusterctl would install: it cannot be switched."""
+    for node in nodes:
+        backend = next((item.backend for item in settings.provisioning if item.serves(node.name)), "")
+        if not node.bmc and backend != "existing":
+            raise UsageError(
+                f"{node.name} has no address of its BMC",
+                where=f"{node.where} bmc_address",
+                remedy="write its IP address; only machines of provisioning backend existing can do without",
+            )
 
 
 def _site_keys(settings: SiteSettings, folder: Path, document: Document) -> SiteKeys:

@@ -61,7 +61,7 @@ def _nodes(sheet: Path | None, settings: NodesSettings, document: Document) -> I
     for index, item in enumerate(settings.listed):
         own = {name: getattr(item, name) for name in ("rack", "unit", "tls_fingerprint", "pdu", "address")}
         yield SiteNode(document.where("nodes", "list", index), item.name, item.bmc, item.serial, **own)
-    taken = {item.bmc for item in settings.listed}
+    taken = {item.bmc for item in settings.listed if item.bmc}
     number = 0
     for index, text in enumerate(settings.ranges):
         for host in expand_range(text):
@@ -105,14 +105,17 @@ def sheet_rows(text: str, file: Path) -> tuple[SiteNode, ...]:
 
 
 def sheet_columns(headings: tuple[str, ...], file: Path) -> SheetColumns:
-    """Return the columns by their headings. Raises `UsageError` for a column that stands twice, or is missing."""
+    """Return the columns by their headings. Raises `UsageError` for a column that stands twice, or is missing.
+
+    A sheet of machines without BMCs may lack the column of their addresses; it has that of the hosts' instead.
+    """
     index = {name: at for name in COLUMNS if (at := _column(name, headings, file)) is not None}
-    for required in ("name", "bmc"):
-        if required not in index:
-            allowed = " or ".join(COLUMNS[required])
-            raise UsageError(
-                f"has no column {allowed}; found {', '.join(headings)}", where=f"{file}:1", remedy="name it in line 1"
-            )
+    required = ["name"] if "address" in index else ["name", "bmc"]
+    for missing in (name for name in required if name not in index):
+        allowed = " or ".join(COLUMNS[missing])
+        raise UsageError(
+            f"has no column {allowed}; found {', '.join(headings)}", where=f"{file}:1", remedy="name it in line 1"
+        )
     return SheetColumns(file, index, headings)
 
 
@@ -134,11 +137,11 @@ def _row(cells: list[str], columns: SheetColumns, line: int) -> SiteNode:
     values = columns.values(cells)
     if not values["name"]:
         raise UsageError("the name is empty", where=columns.where(line, "name"), remedy="give each machine a name")
-    own = values.get("address", "")
+    own, bmc = values.get("address", ""), values.get("bmc", "")
     return SiteNode(
         where=columns.where(line),
         name=values["name"].lower(),
-        bmc=_address(values["bmc"], columns.where(line, "bmc"), "the BMC's"),
+        bmc=_address(bmc, columns.where(line, "bmc"), "the BMC's") if bmc else "",
         serial=values.get("serial", ""),
         user=values.get("user", ""),
         password=values.get("password", ""),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import paramiko
+from paramiko.packet import Packetizer
 from paramiko.pkey import UnknownKeyType
 from paramiko.ssh_exception import IncompatiblePeer
 
@@ -29,12 +30,38 @@ _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 _IDLE_LOOK_SECONDS = 5.0  # paramiko's own is 0.1: ten times a second for each connection of a fleet
 
 
+_GREETING_BYTES = 1 << 16
+_PACKET_BYTES = 1 << 18  # OpenSSH's own limit (PACKET_MAX_SIZE)
+
+
+class _BoundedPacketizer(Packetizer):
+    """Refuses what paramiko would keep: lines without end before the server's version, and packets of up to 4 GiB."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._greeting = 0
+
+    def read_all(self, n: int, check_rekey: bool = False) -> bytes:
+        if n > _PACKET_BYTES:
+            raise paramiko.SSHException(f"the server announces a packet of more than {_PACKET_BYTES >> 10} KiB")
+        return super().read_all(n, check_rekey)
+
+    def _read_timeout(self, timeout: float) -> bytes:
+        """Return some bytes of the lines that come before the first packet."""
+        found: bytes = super()._read_timeout(timeout)  # type: ignore[misc]  # paramiko's stubs lack it
+        self._greeting += len(found)
+        if self._greeting > _GREETING_BYTES:
+            raise paramiko.SSHException(f": the server sends more than {_GREETING_BYTES >> 10} KiB before it")
+        return found
+
+
 def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
     """Return an authenticated connection to the host that holds the pinned key."""
     pinned, mine = _pinned_key(host), _own_key(host)
     seconds = min(CONNECT_SECONDS, deadline.remaining)
     with product_errors(host):
-        transport = paramiko.Transport(socket.create_connection((host.address, host.port), timeout=seconds))
+        sock = socket.create_connection((host.address, host.port), timeout=seconds)
+        transport = paramiko.Transport(sock, packetizer_class=_BoundedPacketizer)
     try:
         options = transport.get_security_options()
         options.key_types = _RSA_SIGNATURES if pinned.get_name() == "ssh-rsa" else (pinned.get_name(),)

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import requests
 
-from clusterctl.edges.answer_body import IDENTITY, with_body
+from clusterctl.edges.answers import answer_session, keep_body, read_body, send
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
+from clusterctl.edges.tls import Trust, causes, distrust
 from clusterctl.fleet.errors import (
     AuthenticationError,
     EdgeError,
@@ -35,11 +35,7 @@ class TicketApi:
     def __init__(self, url: str, *, ca_file: str = "", bearer: str = "", basic: tuple[str, str] | None = None) -> None:
         self._url = url
         self.host = urlsplit(url).netloc
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.headers.update(IDENTITY)
-        trust = Trust(ca_file=ca_file)
-        self._session.mount("https://", TrustingAdapter(trust, trust.client()))
+        self._session = answer_session(Trust(ca_file=ca_file))
         self._session.auth = _Bearer(bearer) if bearer else basic
 
     def get(self, path: str, deadline: Deadline, params: Mapping[str, str] | None = None) -> Any:
@@ -59,10 +55,8 @@ class TicketApi:
         deadline = deadline.within(REQUEST_S)
         where = f"{self.host}{path}"
         try:
-            streamed = self._session.request(
-                method, f"{self._url}{path}", timeout=deadline.remaining, allow_redirects=False, stream=True, **content
-            )
-            answer = with_body(streamed, LIMITS.size, deadline, self.host, where)
+            answer = send(self._session, requests.Request(method, f"{self._url}{path}", **content), deadline)
+            keep_body(answer, read_body(answer, LIMITS.size, deadline, self.host, where))
         except (requests.RequestException, ParseError) as error:
             raise self._failed(method, where, error) from None
         self._check(answer, where, method)

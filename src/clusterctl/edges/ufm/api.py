@@ -15,10 +15,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import requests
 
-from clusterctl.edges.answer_body import IDENTITY, read_body
+from clusterctl.edges.answers import answer_session, read_body, send
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tally import Asked, count
-from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
+from clusterctl.edges.tls import Trust, causes, distrust
 from clusterctl.fleet.errors import (
     AuthenticationError,
     BusyError,
@@ -48,7 +48,6 @@ T = TypeVar("T")
 
 LIMITS = JsonLimits(size=256 << 20, values=8_000_000, depth=16, text=1 << 20)
 """A port has 800 bytes and 40 values; the largest fabrics have 200,000 ports."""
-CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 120.0
 _SHOWN = 300
 _BUSY = frozenset({429, 502, 503, 504})
@@ -90,10 +89,7 @@ class UfmApi:
         self._connection = connection
         self._clock = clock
         self._redact = Redaction(connection.secrets)
-        self._session = requests.Session()
-        self._session.trust_env = False  # nothing in the environment decides about proxies or trust
-        self._session.headers.update(IDENTITY)
-        self._session.mount("https://", TrustingAdapter(connection.trust, connection.trust.client()))
+        self._session = answer_session(connection.trust)
         self._session.auth = _Token(connection.token) if connection.token else connection.login
 
     def close(self) -> None:
@@ -152,13 +148,11 @@ class UfmApi:
     def _send(self, method: str, path: str, deadline: Deadline, **content: Any) -> bytes:
         deadline.check("asking UFM")
         count(Asked.UFM)
-        left = max(deadline.within(REQUEST_SECONDS).remaining, 0.001)
+        deadline = deadline.within(REQUEST_SECONDS)
         where = f"{self._connection.base}{path}"
         try:
-            with self._session.request(
-                method, where, timeout=(min(CONNECT_SECONDS, left), left), allow_redirects=False, stream=True, **content
-            ) as answer:
-                body = read_body(answer, LIMITS.size, deadline.within(REQUEST_SECONDS), "UFM", where)
+            with send(self._session, requests.Request(method, where, **content), deadline) as answer:
+                body = read_body(answer, LIMITS.size, deadline, "UFM", where)
                 status, location = answer.status_code, answer.headers.get("location", "")
         except requests.RequestException as error:
             raise self._lost(method, where, error) from None

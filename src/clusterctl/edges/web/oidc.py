@@ -21,8 +21,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
-from clusterctl.edges.answer_body import IDENTITY, with_body
-from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
+from clusterctl.edges.answers import AnswerAdapter, answer_context, answered_by, guard, keep_body, read_body
+from clusterctl.edges.tls import Trust, causes, distrust
 from clusterctl.fleet.access import PROVIDED, Identity, UserRole
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, PrivilegeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
@@ -106,11 +106,7 @@ class OidcProvider:
             redirect_uri=redirect,
             code_challenge_method="S256",
         )
-        session.trust_env = False
-        trust = Trust(self.ca_file)
-        session.headers.update(IDENTITY)
-        for scheme in ("https://", "http://"):  # the latter on a loopback address alone
-            session.mount(scheme, _BoundedAdapter(trust, self.seconds))
+        guard(session, _BoundedAdapter(Trust(self.ca_file), self.seconds))  # without TLS on a loopback address alone
         try:
             yield session
         except OAuthError as error:
@@ -202,12 +198,12 @@ class OidcProvider:
         return AuthenticationError(message, where=self.label, remedy="sign in again")
 
 
-class _BoundedAdapter(TrustingAdapter):
+class _BoundedAdapter(AnswerAdapter):
     """Reads each answer whole, within its limits: the library would read what it asks for itself without any."""
 
     def __init__(self, trust: Trust, seconds: float) -> None:
         self._seconds = seconds
-        super().__init__(trust, trust.client())
+        super().__init__(trust, answer_context(trust))
 
     def send(
         self,
@@ -220,5 +216,7 @@ class _BoundedAdapter(TrustingAdapter):
     ) -> requests.Response:
         del stream
         deadline = Deadline.after(self._seconds)
-        streamed = super().send(request, True, timeout, verify, cert, proxies)
-        return with_body(streamed, LIMITS.size, deadline, "the provider", request.url or "")
+        with answered_by(deadline):
+            answer = super().send(request, True, timeout, verify, cert, proxies)
+        keep_body(answer, read_body(answer, LIMITS.size, deadline, "the provider", request.url or ""))
+        return answer

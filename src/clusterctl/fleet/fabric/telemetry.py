@@ -71,7 +71,8 @@ class Transceiver:
 class Telemetry:
     """One reading of a whole fabric. What is not in a mapping was not read.
 
-    `at`: when, where the reading has it; `temperatures` (°C) and `firmware` of devices.
+    `at`: when, where the reading has it; `taken_s`: seconds within which all ports were read, `at` in their middle, 0
+    where that is unknown; `temperatures` (°C) and `firmware` of devices.
     """
 
     counters: Mapping[PortId, PortCounters] = field(default_factory=dict)
@@ -80,3 +81,4 @@ class Telemetry:
     temperatures: Mapping[Guid, float] = field(default_factory=dict)
     firmware: Mapping[Guid, str] = field(default_factory=dict)
     at: datetime | None = None
+    taken_s: float = 0.0

@@ -123,7 +123,8 @@ def _has_gpu(gpus: Iterable[Gpu], sku: Sku) -> bool:
     return any(contains(gpu.model, sku.gpu_model) for gpu in gpus)
 
 
-def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
+def judge_model(inventory: Inventory, sku: Sku) -> Finding:
+    """Return whether the machine is of the SKU's make."""
     finding = Finding(
         check="sku_model",
         verdict=Verdict.FAIL,
@@ -312,7 +313,7 @@ def _bmc_health(inventory: Inventory, sku: Sku) -> Finding:
 
 
 _ASPECTS: tuple[Callable[[Inventory, Sku], Finding], ...] = (
-    _sku_model,
+    judge_model,
     _gpu_count,
     _hca_count,
     _cpu_count,

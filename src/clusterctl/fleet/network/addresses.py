@@ -72,7 +72,7 @@ class _Taken:
         gateways = {link.address.gateway for rule in rules.rules for link in rule} - {""}
         self._owners = {ip_address(gateway): "the gateway" for gateway in gateways}
         self._owners |= {ip_address(server): "a name server" for server in rules.nameservers}
-        self._owners |= {ip_address(node.bmc): f"the BMC of {node.name}" for node in nodes}
+        self._owners |= {ip_address(node.bmc): f"the BMC of {node.name}" for node in nodes if node.bmc}
 
     def take(self, found: _Written, owner: str) -> None:
         address = ip_address(found.text.partition("/")[0])

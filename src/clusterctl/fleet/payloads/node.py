@@ -28,7 +28,7 @@ class NodeDescribed(Payload):
     boot_mac: Mac | None = None
 
     def __str__(self) -> str:
-        return f"in the site: {self.name}, BMC {self.bmc}"
+        return f"in the site: {self.name}, BMC {self.bmc or 'none'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

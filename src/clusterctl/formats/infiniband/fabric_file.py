@@ -29,6 +29,7 @@ from clusterctl.formats.site.table import read_table
 from clusterctl.formats.times import in_utc
 
 _TIME = re.compile(r"#.*?\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d))", re.ASCII)
+_TAKEN = re.compile(r"#.*\bread within (\d{1,6}(?:\.\d{1,6})?) s$", re.ASCII)
 _HEAD_LINES = 20
 
 
@@ -67,15 +68,24 @@ def storable(data: bytes, *, file: str) -> bytes:
 def decode_telemetry(data: bytes, fabric: Fabric, *, file: str) -> Telemetry:
     """Return the telemetry of ibdiagnet's db_csv, `ibqueryerrors` or `perfquery -x`; these need the ports of `fabric`.
 
-    `at` is the ISO 8601 time with zone in a comment among the first lines. Raises like `decode_fabric`.
+    `at` is the ISO 8601 time with zone in a comment among the first lines, `taken_s` as `reading_s` has it. Raises like
+    `decode_fabric`.
     """
     text = text_in(data, file)
-    at = _time(text)
+    at, taken = _time(text), reading_s(text)
     if is_db_csv(text):
-        return replace(parse_db_csv(text, file=file)[1], at=at)
+        return replace(parse_db_csv(text, file=file)[1], at=at, taken_s=taken)
     if any(perfquery_dump.HEAD.match(line) for line in text.splitlines()):
-        return Telemetry(parse_perfquery(text, fabric, file=file), at=at)
-    return Telemetry(parse_ibqueryerrors(text, fabric, file=file), at=at)
+        return Telemetry(parse_perfquery(text, fabric, file=file), at=at, taken_s=taken)
+    return Telemetry(parse_ibqueryerrors(text, fabric, file=file), at=at, taken_s=taken)
+
+
+def reading_s(text: str) -> float:
+    """Return the seconds within which all ports were read, by a comment `read within 3.2 s` among the first lines; 0
+    where there is none.
+    """
+    found = (_TAKEN.match(line) for line in text[:4096].splitlines()[:_HEAD_LINES])
+    return next((float(match[1]) for match in found if match), 0.0)
 
 
 def _first(text: str) -> str:

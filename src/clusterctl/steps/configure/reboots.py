@@ -18,7 +18,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPermits, unlimited
+from clusterctl.steps.executor.permits import NoPermitError, RebootPermits, unlimited
 
 PLAYBOOK = "reboot.yml"
 LONGEST_S = 1800.0

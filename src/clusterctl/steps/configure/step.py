@@ -26,8 +26,8 @@ from clusterctl.steps.configure.reboots import (
     settle,
 )
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.permits import RebootPermits, unlimited
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
-from clusterctl.steps.executor.reboot_pool import RebootPermits, unlimited
 from clusterctl.steps.executor.step import StepOutcome, with_evidence
 
 UNFINISHED = "configure_unfinished_on"

@@ -37,7 +37,7 @@ def identity(node: NodeState, inventory: Inventory, owners: Mapping[str, str]) -
         if kept := _kept_serial(node, inventory, owners):
             return _relabelled(node, inventory, expected, kept)
         code = Code.WRONG_SERIAL
-        cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
+        cause = f"serial {inventory.serial} answers at {node.bmc or node.address}, but {expected} was expected"
         remedy = (
             f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine; if "
             f"it was swapped: clusterctl merge {node.name} --serial {quote(inventory.serial)}"

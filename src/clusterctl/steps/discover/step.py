@@ -30,8 +30,9 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, BmcSettings, Deadline, LogEntry
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.accounts.rotation import RotationResult
-from clusterctl.steps.discover import findings, inventory_boot
+from clusterctl.steps.discover import findings, inventory_boot, without_bmc
 from clusterctl.steps.discover.inventory_boot import InventoryBoot, as_it_stands, left_alone
+from clusterctl.steps.discover.without_bmc import HostMachines
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import bmc_unreadable
 from clusterctl.steps.executor.step import StepOutcome, with_evidence
@@ -44,6 +45,7 @@ ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
 class DiscoverServices:
     """What discover works with.
 
+    hosts            reads the machines of nodes without a BMC; None: they are left inconclusive
     known_serials    serial or alias → name of the node that it belongs to; empty for an alias of several nodes
     change_password  what is done about a BMC that demands a new password; None: nothing
     """
@@ -52,6 +54,7 @@ class DiscoverServices:
     address_of: Callable[[str], BmcAddress]
     known_serials: Callable[[], Mapping[str, str]]
     change_password: ChangePassword | None = None
+    hosts: HostMachines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class _Reading:
 class Discover:
     """Reads each machine's inventory and logs over Redfish, and matches them against the SKUs.
 
+    A machine without a BMC is identified by its host, once that is adopted.
     Changes nothing on the machine, but for one that its BMC has never seen running: that one is powered on once. With
     `read_only` it is left alone too, and stays inconclusive.
     """
@@ -108,11 +112,21 @@ class Discover:
     def _discover(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> StepOutcome | None:
         """Return the outcome, whatever its BMC answers; None for a node that another run has taken meanwhile."""
         try:
+            if not node.bmc:
+                return self._by_host(node, deadline)
             return self._read_with_password(node, intents, deadline)
         except ClaimLostError:
             return None
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
-            return StepOutcome(node.id, (bmc_unreadable(node, peer_error(error, node.name)),))
+            unreadable = bmc_unreadable if node.bmc else without_bmc.host_unread
+            return StepOutcome(node.id, (unreadable(node, peer_error(error, node.name)),))
+
+    def _by_host(self, node: NodeState, deadline: Deadline) -> StepOutcome:
+        """Read and judge a machine without a BMC by its own host."""
+        seen = self._services.hosts.read(node, deadline) if self._services.hosts is not None else None
+        if seen is None:
+            return StepOutcome(node.id, (without_bmc.not_adopted(node),))
+        return without_bmc.judge_host(node, seen, self._plan.skus, self._identity)
 
     def _read_with_password(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> StepOutcome | None:
         """Read and judge one machine, after the change of the password that its BMC may demand."""

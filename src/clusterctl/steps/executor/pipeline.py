@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, Queue
@@ -26,6 +26,7 @@ from clusterctl.fleet.waves import Ending, ending, held_back
 from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.isolation import peer_error, require_controller
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.permits import NodePermits
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepOutcome, StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits, StepQueue, machine
@@ -110,10 +111,13 @@ class Pipeline:
         try:
             while self._is_busy():
                 intents.lease.keep()
+                self._keep_permits()
                 self._start_batches(intents)
                 self._handle_one(intents, runs)
         finally:
             intents.lease.close()
+            for permits in self._permits():
+                permits.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
         left = dict(intents.lease.lost)
@@ -130,8 +134,20 @@ class Pipeline:
         for queue in self._queues:
             if queue.limits.waves is not None:
                 queue.waves = Waves(queue.limits.waves, sum(_comes_to(state, queue.runner.step) for state in states))
+            if queue.limits.permits is not None:
+                queue.permits = NodePermits(queue.limits.permits)
         for state in states:
             self._enter(state)
+
+    def _permits(self) -> Iterator[NodePermits]:
+        return (queue.permits for queue in self._queues if queue.permits is not None)
+
+    def _keep_permits(self) -> None:
+        """Renew the permits, and report once for which nodes there are none."""
+        for permits in self._permits():
+            permits.keep()
+            for node in permits.newly_waiting():
+                self._on_message(node, permits.waiting)
 
     def _on_message(self, node: NodeId, words: str) -> None:
         """Pass on what a machine reported about itself during a step."""

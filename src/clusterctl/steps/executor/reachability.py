@@ -11,6 +11,7 @@ from clusterctl.fleet.errors import (
     BusyError,
     ClusterctlError,
     EdgeError,
+    NoBmcError,
     ParseError,
     PasswordChangeError,
     PrivilegeError,
@@ -92,6 +93,8 @@ class BmcProbe:
             with self.bmcs.open(self.address_of(name), limit) as bmc:
                 power, entries = bmc.power(limit), bmc.event_log(limit)
                 screen = screen_of(bmc, deadline) if power.value is Power.ON else ()
+        except NoBmcError as error:
+            return BmcState("it has no BMC that could be asked", error=error)
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             broken = peer_error(error, name)
             return BmcState(f"its BMC could not be read ({broken.message})", error=broken)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Machine, WavePolicy
+from clusterctl.steps.executor.permits import NodePermits, PermitPool
 from clusterctl.steps.executor.step import StepRunner
 from clusterctl.steps.executor.waves import Waves
 
@@ -18,11 +19,18 @@ LINGERS = 6
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """`size`: nodes at a time; `deadline_s`: for one batch; `waves`: None where all that wait may begin."""
+    """How many nodes a step takes, and for how long.
+
+    size        nodes at a time
+    deadline_s  for one batch
+    waves       None where all that wait may begin
+    permits     the limit over all runs; None where each run has its own
+    """
 
     size: int
     deadline_s: float
     waves: WavePolicy | None = None
+    permits: PermitPool | None = None
 
 
 @dataclass(slots=True)
@@ -32,6 +40,7 @@ class StepQueue:
     runner: StepRunner
     limits: StepLimits
     waves: Waves | None = None
+    permits: NodePermits | None = None
     clock: Callable[[], float] = time.monotonic
     waiting: dict[NodeId, NodeState] = field(default_factory=dict)
     running: dict[NodeId, int] = field(default_factory=dict)
@@ -59,6 +68,8 @@ class StepQueue:
         self.running.pop(node, None)
         if self.waves is not None:
             self.waves.leave(node)
+        if self.permits is not None:
+            self.permits.leave(node)
 
     @property
     def stopped(self) -> str:
@@ -81,7 +92,7 @@ class StepQueue:
             return []
         if self._waits_for_more(room, quiet):
             return []
-        batch = [self.waiting.pop(node) for node in self._next()[:room]]
+        batch = [self.waiting.pop(node) for node in self._permitted(self._next()[:room])]
         if batch:
             self._batches += 1
             self.running.update((state.id, self._batches) for state in batch)
@@ -98,6 +109,9 @@ class StepQueue:
 
     def _next(self) -> list[NodeId]:
         return list(self.waiting if self.waves is None else self.waves.next(map(machine, self.waiting.values())))
+
+    def _permitted(self, nodes: list[NodeId]) -> list[NodeId]:
+        return nodes if self.permits is None else self.permits.begin(nodes)
 
     def _full(self) -> bool:
         """Return whether so many batches run that the next one had better grow until one of them ends."""

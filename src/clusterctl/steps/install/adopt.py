@@ -24,34 +24,45 @@ from clusterctl.steps.install.confirm import GREETING, DiskProver
 ANSWER_S = 30.0
 """Seconds for one answer of a host."""
 WORKERS = 32
-_SERIALS = (
-    ("dmidecode", "-s", "system-serial-number"),
-    ("cat", "/sys/class/dmi/id/product_serial"),
-)
-"""Where a host's firmware reports the machine's serial: SMBIOS type 1 (DMTF DSP0134); the first that answers counts."""
-_NO_SERIAL = frozenset(
+_LABELS = {
+    "system-serial-number": "serial",
+    "system-manufacturer": "manufacturer",
+    "system-product-name": "model",
+}
+_SERIAL = ("system-serial-number", "product_serial")
+"""What dmidecode and the kernel (/sys/class/dmi/id) call the machine's serial: SMBIOS type 1 (DMTF DSP0134)."""
+_UNSET = frozenset(
     {"", "none", "n/a", "not specified", "not applicable", "default string", "system serial number", "empty"}
     | {"to be filled by o.e.m.", "0123456789", "123456789", "0"}
 )
-"""What firmware reports whose serial was never set, in lower case."""
+"""What firmware reports where a string was never set, in lower case."""
 
 
 def read_serial(shell: Shell, host: HostAddress, deadline: Deadline) -> Observed[str]:
     """Return the machine's serial as its host's firmware reports it. Raises `ParseError` where it reports none."""
+    return read_firmware_text(shell, host, _SERIAL, deadline)
+
+
+def read_firmware_text(shell: Shell, host: HostAddress, names: tuple[str, str], deadline: Deadline) -> Observed[str]:
+    """Return a string of the machine as its host's firmware reports it; the first tool that answers counts.
+
+    `names`: the string's name for dmidecode, and its file's below /sys/class/dmi/id.
+    Raises `ParseError` where the firmware reports none.
+    """
     sudo = () if host.user == "root" else ("sudo", "-n")
     evidence: tuple[Evidence, ...] = ()
     printed = ""
-    for argv in _SERIALS:
+    for argv in (("dmidecode", "-s", names[0]), ("cat", f"/sys/class/dmi/id/{names[1]}")):
         ran = shell.run(host, (*sudo, *argv), b"", deadline.within(ANSWER_S))
         evidence += ran.evidence
         lines = _lines(ran.value.stdout)
-        if ran.value.exit_status == 0 and lines and lines[-1].casefold() not in _NO_SERIAL:
+        if ran.value.exit_status == 0 and lines and lines[-1].casefold() not in _UNSET:
             return Observed(lines[-1], evidence)
         printed = printed or (ran.value.stderr.strip().splitlines() or lines or ["no answer"])[-1][:200]
     raise ParseError(
-        f"its host does not report the machine's serial ({printed})",
+        f"its host does not report the machine's {_LABELS[names[0]]} ({printed})",
         where=host.name,
-        remedy=f"let {host.user} run sudo without a password there, and set the serial with the vendor's tool",
+        remedy=f"let {host.user} run sudo without a password there, and set it with the vendor's tool",
     )
 
 
@@ -152,10 +163,10 @@ def _judge(node: NodeState, host: HostAddress, serial: str, greeting: str) -> Fi
             check="install",
             verdict=Verdict.FAIL,
             code=Code.WRONG_SERIAL,
-            cause=f"the host at {host.address} runs on machine {serial}, the BMC at {node.bmc} shows {node.serial}",
+            cause=f"the host at {host.address} runs on machine {serial}, {_shown(node)}",
             measured=serial,
             expected=str(node.serial),
-            remedy="correct the BMC's or the host's address in the sheet; nothing was done to the machine",
+            remedy=f"correct {_ADDRESSES if node.bmc else 'the address'} in the sheet; nothing was done to the machine",
             serial=serial,
         )
     if hostname.split(".")[0] != node.name:
@@ -171,6 +182,14 @@ def _judge(node: NodeState, host: HostAddress, serial: str, greeting: str) -> Fi
         )
     cause = f"adopted: answers at {host.address} with its confirmed host key, boot {boot_id}"
     return passed("install", cause, measured=serial, expected=str(node.serial), serial=serial)
+
+
+_ADDRESSES = "the BMC's or the host's address"
+
+
+def _shown(node: NodeState) -> str:
+    """Return what else shows the node's machine."""
+    return f"the BMC at {node.bmc} shows {node.serial}" if node.bmc else f"and {node.name} is {node.serial}"
 
 
 def _not_adopted(node: NodeState) -> Finding:

@@ -20,7 +20,7 @@ from clusterctl.fleet.settings.updates import Updates
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Images, Journal
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.reboot_pool import RebootPermits, unlimited
+from clusterctl.steps.executor.permits import RebootPermits, unlimited
 
 T = TypeVar("T")
 _REJECTIONS = 5

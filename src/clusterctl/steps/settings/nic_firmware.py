@@ -15,7 +15,7 @@ from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Journal, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPermits, unlimited
+from clusterctl.steps.executor.permits import NoPermitError, RebootPermits, unlimited
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 PLAYBOOK = "nic_firmware.yml"

@@ -29,6 +29,10 @@ from clusterctl_lab.emulators.host_tools.host.power import slows_adapter
 GET_ADDRESS = 0x8915  # SIOCGIFADDR, linux/sockios.h
 REAL = "/usr/bin/ib_write_bw"
 CHUNK = 1 << 20
+TIMED_BYTES_S = 62_500_000
+"""Bytes that a flow of a requested duration sends per second, 0.5 Gb/s: many of them run at once, for minutes, and at
+full speed they would take all processors of the machine that carries the lab. The fabric's counters are played.
+"""
 STALL_S = 10.0
 """How long an adapter that is slow while other loads run stops after each message."""
 RULE = "-" * 87
@@ -149,6 +153,8 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
                 sent += 1
                 if slow:
                     time.sleep(STALL_S)
+                elif options.duration and where["guid"] != hca.guid:
+                    time.sleep(max(0.0, options.size * sent / TIMED_BYTES_S - (time.monotonic() - started)))
             flows.end(hca.guid, where["guid"], began)
             data.shutdown(socket.SHUT_WR)
             lines.write(f"{options.size * sent}\n".encode())

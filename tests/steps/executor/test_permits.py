@@ -1,4 +1,4 @@
-"""The cap on reboots holds over threads, runs and processes, and a dead run's permits come free."""
+"""The caps on reboots and installs hold over threads, runs and processes, and a dead run's permits come free."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError
+from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPool
+from clusterctl.steps.executor.permits import POLL_S, NodePermits, NoPermitError, install_pool, reboot_pool
+from tests.edges.journal.test_claims import pretend
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FixedClock
 
@@ -25,9 +27,9 @@ import sys, time
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.reboot_pool import RebootPool
+from clusterctl.steps.executor.permits import reboot_pool
 
-with RebootPool(open_journal(sys.argv[1], CLOCK, Holder("other")), 3).taken(2, Deadline.after(60)) as count:
+with reboot_pool(open_journal(sys.argv[1], CLOCK, Holder("other")), 3).taken(2, Deadline.after(60)) as count:
     print(count, flush=True)
     time.sleep(600)
 """
@@ -44,7 +46,7 @@ def over(seconds: float = 10.0) -> Deadline:
 
 def test_no_more_than_the_cap_over_two_runs(url: str) -> None:
     """What one run has taken is missing to the other, until it is returned."""
-    first, second = (RebootPool(journal(url, run), 5) for run in ("r1", "r2"))
+    first, second = (reboot_pool(journal(url, run), 5) for run in ("r1", "r2"))
     with first.taken(3, over()) as three, second.taken(9, over()) as two:
         assert (three, two) == (3, 2)
         with pytest.raises(NoPermitError, match="5 may reboot at once"), first.taken(1, over()):
@@ -55,7 +57,7 @@ def test_no_more_than_the_cap_over_two_runs(url: str) -> None:
 
 def test_a_thread_waits_until_another_has_finished(url: str) -> None:
     """Forty hosts, ten threads, three permits: never more than three at once, and all get their turn."""
-    pool, lock, running, most = RebootPool(journal(url), 3), threading.Lock(), 0, 0
+    pool, lock, running, most = reboot_pool(journal(url), 3), threading.Lock(), 0, 0
 
     def reboot(_number: int) -> None:
         nonlocal running, most
@@ -73,7 +75,7 @@ def test_a_thread_waits_until_another_has_finished(url: str) -> None:
 
 def test_cancelled_while_it_waits(url: str) -> None:
     """Ctrl-C ends the wait, and leaves no permit taken."""
-    pool, stop = RebootPool(journal(url), 1), threading.Event()
+    pool, stop = reboot_pool(journal(url), 1), threading.Event()
     with ExitStack() as held:
         held.enter_context(pool.taken(1, over()))
         stop.set()
@@ -86,7 +88,7 @@ def test_cancelled_while_it_waits(url: str) -> None:
 def test_the_permits_of_a_killed_run_come_free(tmp_path: Path) -> None:
     """Without waiting for the lease: its process is certainly gone."""
     url = f"sqlite:///{tmp_path}/journal.db"
-    pool = RebootPool(journal(url), 3)
+    pool = reboot_pool(journal(url), 3)
     with subprocess.Popen([sys.executable, "-c", HOLDING, url], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "2\n"
@@ -96,3 +98,42 @@ def test_the_permits_of_a_killed_run_come_free(tmp_path: Path) -> None:
         other.wait()
     with pool.taken(3, over()) as all_three:
         assert all_three == 3
+
+
+def test_nodes_hold_installs_until_they_leave(url: str) -> None:
+    """What one run has begun is missing to the other, which is reported once and asks again after a while."""
+    now = [100.0]
+    first, second = (NodePermits(install_pool(journal(url, run), 3), lambda: now[0]) for run in ("r1", "r2"))
+    a, b, c, d = (NodeId(name) for name in "abcd")
+    assert first.begin([a, b]) == [a, b]
+    assert second.begin([c, d]) == [c]
+    assert second.newly_waiting() == [d]
+    assert "3 may be installed at once" in second.waiting
+    first.leave(a)
+    assert second.begin([d]) == []  # it does not ask the journal each time
+    now[0] += POLL_S
+    assert second.begin([d]) == [d]
+    assert second.newly_waiting() == []
+    first.close()
+    second.close()
+    assert first.begin([a, b, c]) == [a, b, c]
+
+
+def test_permits_of_nodes_are_renewed(url: str) -> None:
+    """An install takes longer than a lease; what was lost to another run is not taken from it again."""
+    now, book = [0.0], journal(url)
+    permits = NodePermits(install_pool(book, 2), lambda: now[0])
+    permits.begin([NodeId("a")])
+    (before,) = book.owners("install permit ")
+    now[0] += book.lease_s
+    permits.keep()
+    (after,) = book.owners("install permit ")
+    assert after.expires >= before.expires
+    assert (after.run, after.live) == (before.run, True)
+    pretend(url, expires_at=0.0)
+    other = NodePermits(install_pool(journal(url, "r2"), 2))
+    assert len(other.begin([NodeId("b"), NodeId("c")])) == 2
+    now[0] += book.lease_s
+    permits.keep()
+    permits.close()
+    assert len([owner for owner in book.owners("install permit ") if owner.live]) == 2

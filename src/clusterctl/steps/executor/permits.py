@@ -1,0 +1,160 @@
+"""Limits over all runs and all controllers of a journal: so many hosts may reboot, or be installed, at the same time.
+
+A permit is a claim in the journal on a subject of its own. It has a claim's lease, so a dead run's permits come free.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from clusterctl.fleet.errors import UnreachableError
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.steps.executor.lease import RENEW, boot_seconds, kept
+
+POLL_S = 2.0
+TURN_S = 0.25
+
+RebootPermits = Callable[[int, Deadline], AbstractContextManager[int]]
+"""Waits for permits; its context holds how many hosts may reboot, 1 to the wanted number, until it ends."""
+
+
+class NoPermitError(UnreachableError):
+    """No permit came free before the deadline; nothing was rebooted."""
+
+    kind = "no_permit"
+
+
+def unlimited(wanted: int, _deadline: Deadline) -> AbstractContextManager[int]:
+    """Permit all at once."""
+    return nullcontext(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class PermitPool:
+    """`at_most` permits of one kind. Thread-safe; of the threads of one process, one at a time waits.
+
+    waiting  what a run prints while it waits for one
+    """
+
+    journal: Journal
+    kind: str
+    at_most: int
+    waiting: str
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @contextmanager
+    def taken(self, wanted: int, deadline: Deadline) -> Iterator[int]:
+        """Wait for a permit, and yield how many hosts may go on now: 1 to `wanted`. Return the permits at the end.
+
+        Raises `NoPermitError` at the deadline, and `CancelledError`.
+        """
+        claims = self._wait(wanted, deadline)
+        try:
+            with kept(self.journal, claims, lambda: None):  # what has begun goes on without its permit
+                yield len(claims)
+        finally:
+            self.journal.release(claims.values())
+
+    def take(self, wanted: int) -> dict[NodeId, Claim]:
+        """Claim up to `wanted` permits that are free now. Who takes them renews and releases the claims."""
+        prefix = f"{self.kind} permit "
+        taken = {owner.subject for owner in self.journal.owners(prefix) if owner.live}
+        free = [name for number in range(1, self.at_most + 1) if (name := f"{prefix}{number}") not in taken]
+        if not free:
+            return {}
+        # Each call is a run of its own for the journal: a run may claim again what it has.
+        claims = self.journal.claim(map(NodeId, free[:wanted]), f"{self.kind}-{uuid4().hex[:12]}")
+        return dict(claims.granted)
+
+    def _wait(self, wanted: int, deadline: Deadline) -> Mapping[NodeId, Claim]:
+        try:
+            while not self._turn.acquire(timeout=TURN_S):
+                deadline.check(self.waiting)
+            try:
+                while not (claims := self.take(wanted)):
+                    deadline.sleep(POLL_S, self.waiting)
+            finally:
+                self._turn.release()
+        except UnreachableError as late:
+            raise NoPermitError(late.message, remedy="repeat the command; finished nodes are left alone") from None
+        return claims
+
+
+def reboot_pool(journal: Journal, at_most: int) -> PermitPool:
+    """Return the cap on reboots.
+
+    Hosts that come up together flood the subnet manager of their fabric: each link that trains is a sweep and new
+    routes.
+    """
+    waiting = f"waiting until other hosts are up: {at_most} may reboot at once (fabric.reboots)"
+    return PermitPool(journal, "reboot", at_most, waiting)
+
+
+def install_pool(journal: Journal, at_most: int) -> PermitPool:
+    """Return the cap on installs."""
+    waiting = f"waiting until other runs have installed theirs: {at_most} may be installed at once (waves.at_once)"
+    return PermitPool(journal, "install", at_most, waiting)
+
+
+class NodePermits:
+    """The permits of the nodes that are under way in one step of a run. Not thread-safe.
+
+    `renewed`: the claims are renewed after a part of their lease, where `keep` is called often enough.
+    """
+
+    def __init__(self, pool: PermitPool, now: Callable[[], float] = boot_seconds) -> None:
+        self._pool = pool
+        self._now = now
+        self._held: dict[NodeId, Claim] = {}
+        self._renewed = now()
+        self._asks_again = 0.0
+        self._known_waiting: set[NodeId] = set()
+        self._news: list[NodeId] = []
+
+    @property
+    def waiting(self) -> str:
+        """What a run prints while it waits."""
+        return self._pool.waiting
+
+    def begin(self, nodes: Sequence[NodeId]) -> list[NodeId]:
+        """Return the first of the nodes, as many as there are permits for; each holds one until `leave`.
+
+        The journal is asked again no sooner than `POLL_S` after there were too few.
+        """
+        if not nodes or self._now() < self._asks_again:
+            return []
+        claims = list(self._pool.take(len(nodes)).values())
+        if len(claims) < len(nodes):
+            self._asks_again = self._now() + POLL_S
+        begun = list(nodes[: len(claims)])
+        self._news += [node for node in nodes[len(claims) :] if node not in self._known_waiting]
+        self._known_waiting.update(nodes[len(claims) :])
+        self._held.update(zip(begun, claims, strict=True))
+        return begun
+
+    def newly_waiting(self) -> list[NodeId]:
+        """Return the nodes for which there was no permit; each of them once."""
+        news, self._news = self._news, []
+        return news
+
+    def leave(self, node: NodeId) -> None:
+        """Return the node's permit, if it has one."""
+        claim = self._held.pop(node, None)
+        if claim is not None:
+            self._pool.journal.release([claim])
+
+    def keep(self) -> None:
+        """Renew when it is time to. A node whose permit was lost meanwhile goes on: it is under way."""
+        if self._held and self._now() - self._renewed > RENEW * self._pool.journal.lease_s:
+            self._pool.journal.renew(self._held.values())
+            self._renewed = self._now()
+
+    def close(self) -> None:
+        """Return all permits."""
+        self._pool.journal.release(self._held.values())
+        self._held.clear()
