@@ -12,9 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
+from clusterctl.fleet.durations import fixed_until
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.operation import Control, Event, Preview, Result
+from clusterctl.operations.operation import Control, Event, Preview, Result, current_time
 from clusterctl.operations.run_log import PROGRESS, run_log
 from clusterctl_cli import output
 from clusterctl_cli.stopping import stoppable
@@ -37,6 +38,13 @@ class Flags:
     def taken(cls, options: dict[str, Any]) -> Flags:
         """Return the flags among a command's options, and take them out of these."""
         return cls(**{name: options.pop(name) for name in ("yes", "dry_run", "as_json") if name in options})
+
+
+def fix_moments(options: dict[str, Any]) -> None:
+    """Turn durations of `--until` and `--due` into the moments at which they end: those are previewed and approved."""
+    for name in ("until", "due"):
+        if options.get(name):
+            options[name] = fixed_until(options[name], current_time())
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,23 @@ def test_a_load_that_did_no_work_proves_nothing(reported: Document, why: str) ->
     assert why in found.cause
 
 
+BOMBS = {
+    "merges": "a0: &a0 {k: v}\n" + "".join(f"a{at}: &a{at} {{<<: [*a{at - 1}, *a{at - 1}]}}\n" for at in range(1, 60)),
+    "aliases": "a0: &a0 [x]\n" + "".join(f"a{at}: &a{at} [*a{at - 1}, *a{at - 1}]\n" for at in range(1, 60)),
+    "depth": "metrics: " + "[" * 5000,
+    "digits": f"metrics: [{{stressor: cpu, bogo-ops: {'9' * 5000}, bogo-ops-per-second-real-time: 1.0}}]",
+    "date": "metrics: 2026-02-31",
+    "length": "metrics: []\n" + "# more\n" * 100_000,
+}
+"""Figures of a hostile host. Some hundred bytes of the first two stand for more than any memory holds."""
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_hostile_figures_are_refused_before_they_are_built(kind: str) -> None:
+    with pytest.raises(ParseError):
+        parse_cpu_memory_load(json.dumps(loaded({**package(0), "metrics": BOMBS[kind]})))
+
+
 def test_no_package_at_all_is_unmeasured() -> None:
     """Nothing was loaded, so nothing is well."""
     assert only(loaded()).verdict is Verdict.INCONCLUSIVE

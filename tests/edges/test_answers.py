@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -228,6 +231,22 @@ def test_an_answer_over_tls_that_never_ends(tmp_path: Path) -> None:
         assert read(f"{peers.url}/whole", trust=Trust(fingerprint=pin)) == BODY
         with pytest.raises(requests.exceptions.ReadTimeout):
             read(f"{peers.url}/byte-of-header", deadline=passing(peers.next_byte.release), trust=Trust(fingerprint=pin))
+
+
+def test_a_handshake_that_never_ends() -> None:
+    """A record of TLS that comes a byte at a time: the time is that of the whole handshake, not of each byte."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with listening.accept()[0] as client, contextlib.suppress(OSError):
+                client.sendall(b"\x16\x03\x03\x3f\xff\x02")
+                while True:
+                    client.sendall(b"\0")
+                    time.sleep(0.02)  # 16,383 bytes of it take minutes
+
+        threading.Thread(target=drip, daemon=True).start()
+        with pytest.raises(requests.exceptions.Timeout):
+            read(f"https://127.0.0.1:{listening.getsockname()[1]}/", deadline=Deadline.after(0.3))
 
 
 def test_a_session_sends_nothing_without_a_deadline(peer: str) -> None:

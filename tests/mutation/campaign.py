@@ -98,7 +98,7 @@ def _unchanged(target: Target) -> tuple[float, list[str]]:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        status = _tests(target.tests, quiet=False)
+        status = _tests(target.pytest_arguments, quiet=False)
         with os.fdopen(writing, "wb") as pipe:
             pickle.dump(list(sys.modules), pipe)
         os._exit(status)
@@ -130,7 +130,7 @@ def _run(target: Target, code: CodeType, limit_s: float) -> int:
     if child == 0:
         os.setpgid(0, 0)
         sys.meta_path.insert(0, _Changed(target.module, ROOT / target.path, code))
-        os._exit(_tests(target.tests, quiet=True))
+        os._exit(_tests(target.pytest_arguments, quiet=True))
     end = time.monotonic() + limit_s
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)

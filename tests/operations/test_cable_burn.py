@@ -140,8 +140,12 @@ def test_one_host_is_too_few(context, world):
 
 
 def test_the_preview_names_what_no_flow_can_load(context, world):
-    found = operation.preview(connected(context, world), CableBurnRequest(nodes=("node0", "node1")))
+    """Of the whole fabric; a burn of named nodes is about the links that they can load."""
+    world.dead |= set(NAMES[2:])
+    found = operation.preview(connected(context, world), CableBurnRequest())
     assert "directed links are loaded by no flow of these hosts" in found.warnings[0]
+    found = operation.preview(connected(context, world), CableBurnRequest(nodes=("node0", "node1")))
+    assert found.warnings == ()
 
 
 def test_gold_nodes_have_jobs_again_after_a_burn_that_was_stopped(context, world):

@@ -30,13 +30,14 @@ from clusterctl.fleet.peer_text import MAX_LINE, has_unseen
 from clusterctl.formats.node_logs import LEVELS, TOO_LARGE, parse_journald, parse_range
 from clusterctl.operations import node_logs
 from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.log_documents import logs_json
 from clusterctl.operations.node_logs import LogsRequest, LogsResult, notes
 from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.ports.logs import LogLines, LogWindow
 from clusterctl.site.monitoring import LokiSettings
 from clusterctl_cli.main import run
-from clusterctl_cli.render_logs import logs_json, logs_text
+from clusterctl_cli.render_logs import logs_text
 from tests.cli.nights import SilentOutside
 from tests.edges.maas.testca import Ca
 from tests.edges.site.ready import write_ready_site

@@ -151,6 +151,17 @@ def test_release_quarantine_and_waive_by_the_page(own: SiteContext, tmp_path: Pa
         assert events(own, node, kind)[-1] == "admin"
 
 
+def test_an_approval_holds_as_long_as_its_reader_takes(own: SiteContext, tmp_path: Path) -> None:
+    """`2d` is a moment from the preview on: a minute later it would be another one, and the approval would not fit."""
+    browser = signed_in(own, tmp_path, UserRole.OPERATOR)
+    path = "/nodes/n1/actions/hold"
+    asked = hidden(send(browser, path, {"reason": "a fan", "until": "2d"}))
+    moment = datetime.fromisoformat(asked["until"])
+    assert timedelta(days=2, hours=-1) < moment - datetime.now(UTC) <= timedelta(days=2)
+    assert browser.post(path, asked).status_code == 303
+    assert own.node("n1").hold.until == moment
+
+
 def test_wrong_input_is_reported_above_the_form(own: SiteContext, tmp_path: Path) -> None:
     """Status 400, what is wrong, and the values that were typed; hostile text stays text."""
     browser = signed_in(own, tmp_path, UserRole.ADMIN)

@@ -29,7 +29,6 @@ from clusterctl.operations import incidents
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.incidents import ListedIncident
 from clusterctl_cli.main import run
-from clusterctl_web.service import serve
 from lab.tests.lab_kit import eventually
 from tests.cli.site_of_three import write
 from tests.edges.ansible.role_cases import CASES
@@ -37,6 +36,7 @@ from tests.edges.notify.receivers import Receiver, http_receiver
 from tests.edges.tickets.emulators import TOKEN, TicketServer, Webhook, running
 from tests.ports import reserve_port
 from tests.web.browser import MADE, QUICK
+from tests.web.served import page
 
 pytestmark = [
     pytest.mark.soak,  # once one step took more than two minutes, while three other processes ran tests
@@ -86,25 +86,6 @@ def exporting(exporter: Exporter) -> Iterator[Exporter]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-@contextmanager
-def page(context: SiteContext) -> Iterator[str]:
-    """Serve the page as `clusterctl web` does; yield its address."""
-    stop, entered, address = threading.Event(), threading.Event(), []
-
-    def ready(given: str) -> None:
-        address.append(given.partition("/?")[0])
-        entered.set()
-
-    thread = threading.Thread(target=serve, args=(context, f"{HOST}:0", ready, stop))
-    thread.start()
-    try:
-        assert entered.wait(WAIT_S)
-        yield address[0]
-    finally:
-        stop.set()
-        thread.join(WAIT_S)
 
 
 @contextmanager

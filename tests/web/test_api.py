@@ -89,7 +89,7 @@ def undocumented(schema: Mapping[str, Any], value: object, where: str = "") -> I
 
 
 READ = sorted(path for path, operations in document()["paths"].items() if "get" in operations)
-ELSEWHERE = "/jobs/", "/runs/{run}"
+ELSEWHERE = "/jobs/", "/runs/{run}", "/nodes/{name}/logs", "/nodes/{name}/bmc-log", "/nodes/{name}/figures", "/parts/"
 """Answers that tests of their own compare."""
 
 
@@ -121,7 +121,11 @@ def test_orders_are_described(subjects: Subjects) -> None:
 def test_each_path_is_described(client: Browser) -> None:
     """And the description is served."""
     served = client.get(f"{BASE}/openapi.json").json()
-    paths = {route.path.removeprefix(BASE) for route in client.app.routes if route.path.startswith(BASE)}
+    paths = {
+        route.path.removeprefix(BASE).replace(":path}", "}")
+        for route in client.app.routes
+        if route.path.startswith(BASE)
+    }
     assert paths == {*served["paths"], "/openapi.json"}
     assert served["openapi"] == "3.1.0"
 

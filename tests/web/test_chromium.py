@@ -6,7 +6,6 @@ One browser and one service for all tests of this module: they only read.
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +20,10 @@ from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.payloads.rma import RmaOpened
 from clusterctl.operations.context import open_site
 from clusterctl.operations.incidents import update
-from clusterctl_web.service import serve
 from tests.cli.site_of_three import write
 from tests.cli.test_cable_observe import FABRIC, PLAN
 from tests.web.browser import MADE, PASSWORD, QUICK
+from tests.web.served import entered
 from tests.web.test_fabric_page import observe
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -63,21 +62,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     context.journal.append([NewEvent(Stream.PART, "1650", returned)])
     update(context)
     AccountFile(site / "state" / "web", QUICK).add_user("ada", UserRole.OPERATOR, PASSWORD, MADE)
-    stop, entered, found = threading.Event(), threading.Event(), []
-
-    def ready(given: str) -> None:
-        found.append(given)
-        entered.set()
-
-    thread = threading.Thread(target=serve, args=(context, "127.0.0.1:0", ready, stop))
-    thread.start()
-    try:
-        assert entered.wait(600)
-        yield found[0]
-    finally:
-        stop.set()
-        thread.join(600)
-        context.journal.close()
+    with entered(context) as found:
+        yield found
+    context.journal.close()
 
 
 @pytest.fixture(scope="module")

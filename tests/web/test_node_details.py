@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.codec import report_to_data
@@ -18,10 +19,12 @@ from clusterctl.fleet.payloads.hardware import PartSeen
 from clusterctl.fleet.quantity import Quantity, at_least
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.ports import BmcAddress, Deadline, HostAddress, Ran
+from clusterctl_web.openapi import BASE, document
 from tests.cli.nights import SilentOutside
 from tests.cli.site_of_three import write
 from tests.events import new_event
 from tests.web.browser import Browser, access
+from tests.web.test_api import undocumented
 
 EVIL = "<script>alert(1)</script>\x1b[2J"
 LINE = '{{"__REALTIME_TIMESTAMP": "{at}", "MESSAGE": "{text}", "_TRANSPORT": "kernel", "PRIORITY": "3"}}\n'
@@ -167,3 +170,47 @@ def test_a_stopped_node_names_its_work_order(context: SiteContext, tmp_path: Pat
     text = browser(context, tmp_path, "viewer").get("/nodes/n2").text
     assert 'href="/work-orders#order-1"' in text
     assert 'href="/parts/1650"' in text
+
+
+def test_the_api_has_the_same_as_described(context: SiteContext, tmp_path: Path) -> None:
+    """Logs, figures and a part: each answer fits its schema and has no other keys; the line of the log stays text."""
+    entry = LogEntry("2026-11-27T19:00:00Z", "Critical", f"fan 3 {EVIL}")
+    page = browser(context, tmp_path, shell=Journald("NVRM: Xid 79"), bmcs=OneBmc((entry,)))
+    found = {}
+    for path, asked in (
+        ("/nodes/{name}/logs", "/nodes/n1/logs?since=4h&grep=xid"),
+        ("/nodes/{name}/bmc-log", "/nodes/n1/bmc-log"),
+        ("/nodes/{name}/figures", "/nodes/n1/figures"),
+        ("/parts/{serial}", "/parts/16%2F50"),
+    ):
+        answer = page.get(BASE + asked)
+        described = document()["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        Draft202012Validator({**described, "components": document()["components"]}).validate(answer.json())
+        assert [*undocumented(described, answer.json())] == []
+        assert "\x1b" not in answer.text
+        found[path] = answer.json()
+    assert "NVRM: Xid 79" in [one["line"]["text"] for one in found["/nodes/{name}/logs"]["entries"] if "line" in one]
+    assert found["/nodes/{name}/bmc-log"]["entries"][0]["severity"] == "Critical"
+    (figure,) = found["/nodes/{name}/figures"]["figures"]
+    assert (figure["check"], figure["value"], figure["rank"], figure["nodes"]) == ("ib_write_bw", 391, 1, 1)
+    assert [event["kind"] for event in found["/parts/{serial}"]["events"]] == ["part.seen"]
+
+
+@pytest.mark.parametrize(
+    ("path", "user", "status"),
+    [
+        ("/nodes/n1/logs", "viewer", 403),
+        ("/nodes/n1/bmc-log", "viewer", 403),
+        ("/nodes/n1/logs?since=99d", "operator", 404),
+        ("/nodes/none/figures", "viewer", 404),
+        ("/parts/unknown", "viewer", 404),
+    ],
+)
+def test_the_api_refuses_what_the_page_refuses(
+    context: SiteContext, tmp_path: Path, path: str, user: str, status: int
+) -> None:
+    """And no machine is asked."""
+    shell = Journald("x")
+    answer = browser(context, tmp_path, user, shell=shell).get(BASE + path)
+    assert (answer.status_code, answer.json().keys()) == (status, {"error"})
+    assert shell.asked == []

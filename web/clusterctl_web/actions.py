@@ -16,13 +16,14 @@ from typing import Any
 
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.decisions.permissions import PowerOrder
+from clusterctl.fleet.durations import fixed_until
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
 from clusterctl.operations import decisions, detached, maintain, maintenance_control, power, revalidate, runs
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.decisions import Decision, DecisionRequest
 from clusterctl.operations.maintenance_status import found
-from clusterctl.operations.operation import Control, Preview, Result
+from clusterctl.operations.operation import Control, Preview, Result, current_time
 from clusterctl.operations.runs import RunRecord
 from clusterctl_web.guard import require_role
 from clusterctl_web.sessions import Actor
@@ -69,8 +70,13 @@ class PageAction:
     detached: bool = False
 
     def values(self, given: Callable[[str], str]) -> dict[str, str]:
-        """Return the value of each field. Raises `UsageError` for one that is missing, too long, or no option."""
-        return {one.name: _value(one, given(one.name)) for one in self.fields}
+        """Return the value of each field, a duration as its end: the form of the approval has that.
+
+        Raises `UsageError` for one that is missing, too long, or no option.
+        """
+        values = {one.name: _value(one, given(one.name)) for one in self.fields}
+        fixed = {name: fixed_until(values[name], current_time()) for name in (UNTIL.name,) if name in values}
+        return {**values, **fixed}
 
 
 def _value(one: Field, text: str) -> str:

@@ -12,7 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    ClaimLostError,
+    ClusterctlError,
+    ConflictError,
+    PrivilegeError,
+    UsageError,
+)
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.peer_text import visible, visible_json
@@ -35,6 +42,7 @@ from clusterctl.operations.maintenance_status import every, found
 from clusterctl.operations.nights import site_nights
 from clusterctl.operations.operation import current_time
 from clusterctl.operations.rma import known_rmas
+from clusterctl_web.guard import SAFE
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.openapi import BASE, document
@@ -66,7 +74,7 @@ class Api:
             "/rmas": self._rmas,
             "/work-orders": self._work_orders,
         }
-        return [Route(BASE + path, _answering(answer), methods=["GET"]) for path, answer in paths.items()]
+        return [Route(BASE + path, answering(answer), methods=["GET"]) for path, answer in paths.items()]
 
     def _nodes(self, request: Request) -> Any:
         stage = request.query_params.get("stage", "")
@@ -151,16 +159,30 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(given)
 
 
-def _answering(answer: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
+def answering(answer: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint that sends a result, or an error, as JSON."""
 
     async def endpoint(request: Request) -> Response:
         try:
             return json_response(await run_in_threadpool(answer, request))
         except ClusterctlError as error:
-            return json_response(error_json(error), 404 if isinstance(error, UsageError) else 503)
+            return json_response(error_json(error), status_of(error, request.method))
 
     return endpoint
+
+
+def status_of(error: ClusterctlError, method: str) -> int:
+    """Return the HTTP status of an error."""
+    match error:
+        case UsageError():
+            return 404 if method in SAFE else 400
+        case PrivilegeError():
+            return 403
+        case AuthenticationError():
+            return 401
+        case ConflictError() | ClaimLostError():
+            return 409
+    return 503
 
 
 def error_json(error: ClusterctlError) -> dict[str, dict[str, str]]:

@@ -8,28 +8,22 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from clusterctl.fleet.errors import (
-    AuthenticationError,
-    ClaimLostError,
-    ClusterctlError,
-    ConflictError,
-    PrivilegeError,
-    UsageError,
-)
+from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.operations.job_views import JobViews
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import NODES, PLANS, Orders
 from clusterctl_web.alert_hook import AlertHook
-from clusterctl_web.api import Api
+from clusterctl_web.api import Api, error_json, json_response, status_of
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
-from clusterctl_web.guard import SAFE, Guard
+from clusterctl_web.guard import Guard
 from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
-from clusterctl_web.node_details import NodeDetails
+from clusterctl_web.node_api import NodeApi
+from clusterctl_web.node_details import MachineReads, NodeDetails
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.plan_pages import PlanPages
@@ -45,7 +39,7 @@ def application(live: LiveFleet, access: SignInRules) -> Starlette:
     renderer = Renderer(live.context.site.settings)
     sessions = UserSessions(access)
     streams = StreamLimit()
-    figures, work = FleetMetrics(live.context), LiveOrders(live)
+    figures, work, reads = FleetMetrics(live.context), LiveOrders(live), MachineReads()
     pages = Pages(live, renderer, sessions, streams, figures, work)
     orders = Orders(live.context.site.folder)
     more = [
@@ -56,7 +50,8 @@ def application(live: LiveFleet, access: SignInRules) -> Starlette:
         *Api(live, work).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
         *OperationPages(live, work, renderer).routes(),
-        *NodeDetails(live, renderer, figures).routes(),
+        *NodeDetails(live, renderer, figures, reads).routes(),
+        *NodeApi(live, figures, reads).routes(),
         *PlanPages(live.context, renderer).routes(),
         *JobPages(JobViews(live.context), renderer).routes(),
     ]
@@ -81,20 +76,5 @@ class _Problems:
             raise error
         status = status_of(error, request.method)
         if request.url.path.startswith("/api/"):
-            about = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
-            return JSONResponse({"error": about}, status)
+            return json_response(error_json(error), status)
         return self.renderer.html(request, "problem.html.j2", status, error=error)
-
-
-def status_of(error: ClusterctlError, method: str) -> int:
-    """Return the HTTP status of an error."""
-    match error:
-        case UsageError():
-            return 404 if method in SAFE else 400
-        case PrivilegeError():
-            return 403
-        case AuthenticationError():
-            return 401
-        case ConflictError() | ClaimLostError():
-            return 409
-    return 503

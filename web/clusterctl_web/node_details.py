@@ -20,6 +20,7 @@ from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.reporting.rma import Rma
 from clusterctl.formats.node_logs import LogLine
 from clusterctl.operations import bmc_log, node_logs
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl.operations.node_figures import BINS, figure_places
 from clusterctl.operations.operation import Control, current_time
@@ -50,13 +51,50 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineReads:
+    """Reads from machines, of pages and API together: an operator orders them, and few run at the same time."""
+
+    places: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(READS))
+
+    @contextmanager
+    def reading(self, request: Request) -> Iterator[None]:
+        """Hold one of the places. Raises `PrivilegeError`, and `EdgeError` where all are taken."""
+        if not actor_of(request).role.includes(UserRole.OPERATOR):
+            raise PrivilegeError("logs of machines hold texts of users: operators read them", where=request.url.path)
+        if not self.places.acquire(blocking=False):
+            raise EdgeError(f"{READS} logs are read already", where=request.url.path, remedy="wait a minute")
+        try:
+            yield
+        finally:
+            self.places.release()
+
+
+def logs_request(request: Request, node: str) -> node_logs.LogsRequest:
+    """Return the question of a request: `since`, as the page offers it, and `grep`. Raises `UsageError`."""
+    since, text = request.query_params.get("since", "1h"), request.query_params.get("grep", "").strip()
+    if since not in TIMES:
+        raise UsageError("is no time that the page offers", where="since", remedy=f"one of {', '.join(TIMES)}")
+    now = current_time()
+    window = LogWindow(since=parse_past(since, now, where="since"), until=now, text=text, at_most=MOST_LINES)
+    return node_logs.LogsRequest(node=node, window=window)
+
+
+def known_part(context: SiteContext, serial: str) -> tuple[list[Event], list[Rma]]:
+    """Return the events of a part and its returns, the oldest first. Raises `UsageError` for an unknown serial."""
+    events = list(context.journal.history(Stream.PART, serial))
+    if not events:
+        raise UsageError("the journal knows no part of this serial", where=serial, remedy="see the node's parts")
+    return events, [one for one in known_rmas(context) if one.serial == serial]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeDetails:
     """Pages below a node's. They read; what is read of machines is for operators, as texts of users' jobs are in it."""
 
     live: LiveFleet
     renderer: Renderer
     figures: FleetMetrics
-    reads: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(READS))
+    reads: MachineReads
 
     def routes(self) -> list[Route]:
         return [
@@ -71,13 +109,8 @@ class NodeDetails:
         return await run_in_threadpool(self._logs, request, request.path_params["name"])
 
     def _logs(self, request: Request, name: str) -> Response:
-        since, text = request.query_params.get("since", "1h"), request.query_params.get("grep", "").strip()
-        if since not in TIMES:
-            raise UsageError("is no time that the page offers", where="since", remedy=f"one of {', '.join(TIMES)}")
-        now = current_time()
-        window = LogWindow(since=parse_past(since, now, where="since"), until=now, text=text, at_most=MOST_LINES)
-        asked = node_logs.LogsRequest(node=self.live.node(name).name, window=window)
-        with self._reading(request):
+        asked = logs_request(request, self.live.node(name).name)
+        with self.reads.reading(request):
             found = node_logs.run(self.live.context, asked, Control())
         return self.renderer.html(
             request,
@@ -86,8 +119,8 @@ class NodeDetails:
             rows=[_row(one) for one in found.joined],
             notes=list(node_logs.notes(found)),
             times=TIMES,
-            since=since,
-            grep=text,
+            since=request.query_params.get("since", "1h"),
+            grep=asked.window.text,
         )
 
     async def bmc_log(self, request: Request) -> Response:
@@ -95,7 +128,7 @@ class NodeDetails:
 
     def _bmc_log(self, request: Request, name: str) -> Response:
         node = self.live.node(name)
-        with self._reading(request):
+        with self.reads.reading(request):
             found = bmc_log.read(self.live.context, node.name, Control())
         rows = [
             LogRow(
@@ -104,18 +137,6 @@ class NodeDetails:
             for entry in found.entries
         ]
         return self.renderer.html(request, "bmc_log.html.j2", name=name, rows=rows, older=found.older)
-
-    @contextmanager
-    def _reading(self, request: Request) -> Iterator[None]:
-        """Read from a machine: an operator does, and few at the same time."""
-        if not actor_of(request).role.includes(UserRole.OPERATOR):
-            raise PrivilegeError("logs of machines hold texts of users: operators read them", where=request.url.path)
-        if not self.reads.acquire(blocking=False):
-            raise EdgeError(f"{READS} logs are read already", where=request.url.path, remedy="wait a minute")
-        try:
-            yield
-        finally:
-            self.reads.release()
 
     async def fleet(self, request: Request) -> Response:
         """Show each figure of the node among those of its SKU's nodes."""
@@ -131,11 +152,7 @@ class NodeDetails:
 
     def _part(self, request: Request, serial: str) -> Response:
         """Show what the journal knows of a part, whichever nodes it was in, and its returns."""
-        context = self.live.context
-        events = list(context.journal.history(Stream.PART, serial))
-        if not events:
-            raise UsageError("the journal knows no part of this serial", where=serial, remedy="see the node's parts")
-        returned: list[Rma] = [one for one in known_rmas(context) if one.serial == serial]
+        events, returned = known_part(self.live.context, serial)
         return self.renderer.html(
             request,
             "part.html.j2",

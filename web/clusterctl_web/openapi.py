@@ -333,6 +333,41 @@ SCHEMAS: Mapping[str, Schema] = {
         write_back=TEXT,
         written_back_with=OPEN,
     ),
+    "Logs": _object(
+        node=TEXT,
+        since=TIME,
+        until=TIME,
+        sources=_array(
+            _object(source=TEXT, read=FLAG, problem=TEXT, cut=FLAG, unreadable=NUMBER, complete=FLAG),
+        ),
+        entries=_array(
+            {
+                "type": "object",
+                "required": ["at"],
+                "properties": {
+                    "at": TIME,
+                    "line": _object(unit=TEXT, level=TEXT, text=TEXT),
+                    "event": _named("Event"),
+                },
+                "description": "a line of the log, or an event of the journal",
+            }
+        ),
+        events_cut=FLAG,
+    ),
+    "BmcLog": _object(node=TEXT, entries=_array(_object(at=TEXT, severity=TEXT, message=TEXT)), older=NUMBER),
+    "Figure": _object(
+        check=TEXT,
+        unit=TEXT,
+        value=SECONDS,
+        expected=_VALUE,
+        nodes=NUMBER,
+        rank=NUMBER,
+        median=SECONDS,
+        low=SECONDS,
+        high=SECONDS,
+    ),
+    "Part": _object(serial=TEXT, events=_array(_named("Event")), rmas=_array(_named("Rma"))),
+    "TargetGroup": _object(targets=TEXTS, labels=_object(exporter=TEXT, node=TEXT, rack=TEXT, unit=TEXT, sku=TEXT)),
     "Error": _object(error=_object(kind=TEXT, message=TEXT, where=TEXT, remedy=TEXT)),
 }
 
@@ -342,6 +377,17 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
     "/nodes/{name}/why": ("Why a node is where it is.", _named("Why")),
     "/nodes/{name}/events": ("Events of a node, the newest first.", _object(events=_array(_named("Event")))),
     "/nodes/{name}/evidence/{digest}": ("One piece of evidence of a node's reports.", _named("Evidence")),
+    "/nodes/{name}/logs": ("A node's log, joined with its events; for operators.", _named("Logs")),
+    "/nodes/{name}/bmc-log": ("The log of a node's BMC, the newest entry first; for operators.", _named("BmcLog")),
+    "/nodes/{name}/figures": (
+        "Figures of a node's last reports among those of its SKU's nodes; the worst place first.",
+        _object(figures=_array(_named("Figure"))),
+    ),
+    "/parts/{serial}": ("What the journal knows of a part, and its returns.", _named("Part")),
+    "/scrape-targets": (
+        "What Prometheus scrapes, for its `http_sd_configs`: one group for each exporter and node.",
+        _array(_named("TargetGroup")),
+    ),
     "/fabric": (
         "Faults of the fabric, and the last judgement of its links.",
         _object(faults=_array(_named("Fault")), links=_or_null(_named("Links")), judged_at=TIME_OR_NULL),
@@ -389,11 +435,17 @@ _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
     "/incidents": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "resolved ones, too"},),
     "/rmas": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "closed ones, too"},),
+    "/nodes/{name}/logs": (
+        {"name": "since", "in": "query", "schema": {"enum": ["15min", "1h", "4h", "1d", "7d"], "default": "1h"}},
+        {"name": "grep", "in": "query", "schema": TEXT, "description": "only lines with this text"},
+    ),
     "/nodes/{name}/events": (
         {"name": "before", "in": "query", "schema": NUMBER, "description": "only events with a smaller seq"},
         {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 1000, "default": 100}},
     ),
 }
+
+FOR_OPERATORS = frozenset({"/nodes/{name}/logs", "/nodes/{name}/bmc-log"})
 
 _APPROVED = {"approved": {**TEXT, "description": "the digest of the preview; without it nothing is done"}}
 _DONE: Schema = {"anyOf": [_named("Preview"), _object(result=OPEN), _object(run=_named("Run"))]}
@@ -461,6 +513,7 @@ def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
             "401": _error("no valid token or session"),
             "404": _error("there is no such thing"),
             **({"403": _error("the job is another user's")} if path.startswith("/jobs/") else {}),
+            **({"403": _error("the role does not suffice")} if path in FOR_OPERATORS else {}),
         },
     }
 

@@ -26,7 +26,7 @@ from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.rate_limit import StreamLimit
-from clusterctl_web.rendering import TEMPLATES, Renderer
+from clusterctl_web.rendering import Renderer, tile_html
 from clusterctl_web.sessions import UserSessions
 
 KEEP_ALIVE_S = 20.0
@@ -58,8 +58,11 @@ class Pages:
         ]
 
     async def fleet(self, request: Request) -> Response:
-        seq = await run_in_threadpool(self.live.refresh)
-        racks = await run_in_threadpool(self.live.racks)
+        return await run_in_threadpool(self._fleet, request)
+
+    def _fleet(self, request: Request) -> Response:
+        seq = self.live.refresh()
+        racks = self.live.racks()
         counts: dict[str, int] = {}
         for rack in racks:
             for tile in rack.tiles:
@@ -85,13 +88,12 @@ class Pages:
         return lambda: self.sessions.find(cookie, used=False) is not None
 
     async def _events(self, valid: Callable[[], bool], user: str, since: int) -> AsyncIterator[str]:
-        macro = TEMPLATES.get_template("tile.html.j2").module
         silent = 0.0
         with self.streams.held(user):
             while valid():
                 last, tiles = await run_in_threadpool(self.live.changed, since)
                 if tiles:
-                    data = {name: str(macro.tile(tile)) for name, tile in tiles.items()}  # type: ignore[attr-defined]
+                    data = {name: tile_html(tile) for name, tile in tiles.items()}
                     yield f"id: {last}\ndata: {json.dumps(data)}\n\n"
                     silent = 0.0
                 elif silent >= KEEP_ALIVE_S:

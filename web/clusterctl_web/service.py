@@ -19,6 +19,7 @@ from clusterctl.operations.context import SiteContext, current_user
 from clusterctl.operations.web_access import identity_provider, tls_context, web_accounts
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.rendering import tile_html
 from clusterctl_web.sessions import SignInRules, StartToken
 
 AT_ONCE = 256
@@ -56,7 +57,7 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
     port = listener.getsockname()[1]
     access = _access(context, place, port)
     fleet = LiveFleet(context)
-    fleet.refresh()
+    _draw(fleet)
     tls = place.tls
     config = uvicorn.Config(
         application(fleet, access), log_level="warning", access_log=False, limit_concurrency=AT_ONCE,
@@ -72,6 +73,13 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
             pass
         server.should_exit = True
         thread.join(5)
+
+
+def _draw(fleet: LiveFleet) -> None:
+    """Read the fleet, and make each tile before the first reader waits for it."""
+    for rack in fleet.racks():
+        for tile in rack.tiles:
+            tile_html(tile)
 
 
 def _access(context: SiteContext, place: _Place, port: int) -> SignInRules:

@@ -588,7 +588,7 @@ RULES = (
         words=("stuck for", "LOCKUP", "stall", "kthread starved", "kthread last ran", "workqueue lockup"),
         patterns=(
             r"soft lockup - CPU#\d+ stuck",
-            r"(?i)watchdog.*hard LOCKUP",
+            r"(?i)watchdog.*hard LOCKUP(?! detector)",
             r"(?:rcu: )?INFO: rcu\w* (?:self-)?detected (?:expedited )?stalls?",
             r"(?i:rcu\w*) (?:\w+ )?kthread (?:timer wakeup|starved|last ran on offline)",
             r"workqueue lockup - pool",

@@ -122,11 +122,12 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
 
 def _decide(decision: str, folder: Path, options: dict[str, Any]) -> int:
     from clusterctl.operations import decisions
-    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.approval import Flags, carry_out, fix_moments
     from clusterctl_cli.context import open_context, select_nodes
 
     flags, context = Flags.taken(options), open_context(folder)
     options.setdefault("selectors", ())
     nodes = select_nodes(context, options)
+    fix_moments(options)
     request = decisions.DecisionRequest(decision=decisions.Decision(decision), nodes=nodes, **options)
     return carry_out(decisions, context, request, flags)

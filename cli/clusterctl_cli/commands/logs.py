@@ -61,9 +61,10 @@ def logs(options: LogsOptions) -> int:
     Exit code 0: the log was read; 1: it could not be.
     """
     from clusterctl.operations import node_logs
+    from clusterctl.operations.log_documents import logs_json
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.render_logs import logs_json, logs_text
+    from clusterctl_cli.render_logs import logs_text
     from clusterctl_cli.stopping import stoppable
 
     request = _request(options)

@@ -87,9 +87,10 @@ def list_(*, closed: bool, folder: Path, as_json: bool) -> None:
 
 def _record(action: str, folder: Path, options: dict[str, Any]) -> int:
     from clusterctl.operations import rma as operation
-    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.approval import Flags, carry_out, fix_moments
     from clusterctl_cli.context import open_context
 
     flags, context = Flags.taken(options), open_context(folder)
+    fix_moments(options)
     request = operation.RmaRequest(action=operation.RmaAction(action), **options)
     return carry_out(operation, context, request, flags)

@@ -135,7 +135,7 @@ def _change(change: str, options: dict[str, Any], *, password: Path | None = Non
     from clusterctl.fleet.access import UserRole
     from clusterctl.operations import web_access
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.approval import Flags, approve, fix_moments, print_event
     from clusterctl_cli.context import open_context
     from clusterctl_cli.output import print_result
 
@@ -143,6 +143,7 @@ def _change(change: str, options: dict[str, Any], *, password: Path | None = Non
     context = open_context(options["folder"])
     if "role" in fields:
         fields["role"] = UserRole(fields["role"])
+    fix_moments(fields)
     request = web_access.AccessRequest(change=web_access.AccessChange[change], **fields)
     preview = web_access.preview(context, request)
     if not approve(preview, flags):

@@ -41,6 +41,18 @@ def parse_until(text: str, now: datetime, *, longest: timedelta | None = None) -
     return moment
 
 
+def fixed_until(text: str, now: datetime) -> str:
+    """Return a duration from now as the moment at which it ends; other text as it is.
+
+    What an operator approves has to name a moment: a duration would end later with each look at the clock.
+    """
+    duration = parse_duration(text)
+    try:
+        return text if duration is None else (now + duration).astimezone(UTC).isoformat(timespec="seconds")
+    except OverflowError:
+        return text
+
+
 def parse_past(text: str, now: datetime, *, where: str) -> datetime:
     """Return the moment that `text` names, in UTC; a date means its first moment, a duration ends now.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _PIECES = re.compile(r"[0-9]+|[^0-9]+")
 _TEXT = -1
 
 
+@lru_cache(maxsize=1 << 14)
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key: `leaf-9` comes before `leaf-10`, and numbers of any length after nothing and after
     text.

@@ -143,7 +143,7 @@ def _number(found: Mapping[str, Any], names: Sequence[str]) -> float | None:
             continue
         try:
             number = float(value)
-        except ValueError:
+        except (ValueError, OverflowError):  # the latter for a whole number of hundreds of digits
             continue
         if 0 <= number < 1e12:
             return number

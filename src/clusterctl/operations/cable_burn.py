@@ -128,7 +128,11 @@ def preview(context: SiteContext, request: CableBurnRequest) -> Preview:
     minutes = stages * request.stage_s / 60
     question = f"Load the fabric's links from {len(hosts)} hosts in {stages} stages ({minutes:.0f} min)?"
     return Preview(
-        operation=NAME, question=question, effects=effects, skipped=chosen.skipped, warnings=tuple(_warnings(plan))
+        operation=NAME,
+        question=question,
+        effects=effects,
+        skipped=chosen.skipped,
+        warnings=tuple(_warnings(plan, _scope(request))),
     )
 
 
@@ -205,10 +209,10 @@ def _drained(name: str, gold: Sequence[str]) -> str:
     return "; the scheduler keeps jobs off it meanwhile" if name in gold else ""
 
 
-def _warnings(plan: BurnPlan) -> Iterator[str]:
+def _warnings(plan: BurnPlan, scope: BurnScope) -> Iterator[str]:
     if plan.routing.problem:
         yield plan.routing.problem
-    if plan.unreached:
+    if plan.unreached and (scope.whole or scope.leaves):
         some = ", ".join(one.link for one in plan.unreached[:5])
         more = f" and {len(plan.unreached) - 5} more" if plan.unreached[5:] else ""
         yield f"{len(plan.unreached)} directed links are loaded by no flow of these hosts: {some}{more}"

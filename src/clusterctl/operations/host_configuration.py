@@ -7,7 +7,7 @@ from typing import Any
 
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.roles.selection import GroupMember, RequestedRoles, play_variables
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import HostAddress
 from clusterctl.steps.executor.reachability import SshAccess
@@ -25,7 +25,7 @@ def role_variables(context: SiteContext, ssh: SshAccess, hosts: Sequence[HostAdd
     return given | play_variables(wanted(context.site), members)
 
 
-def member(node: NodeState) -> GroupMember:
+def member(node: NodeState | NodeSummary) -> GroupMember:
     return GroupMember(node.name, node.location.rack, node.sku)
 
 

@@ -1,6 +1,7 @@
 """What Prometheus scrapes, from the journal: the exporters of installed nodes, as its service discovery reads them.
 
 https://prometheus.io/docs/prometheus/latest/configuration/configuration/#file_sd_config
+https://prometheus.io/docs/prometheus/latest/http_sd/
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from clusterctl.edges.site import Site
 from clusterctl.edges.site.roles import shipped_roles, wanted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.roles.selection import Choice, RequestedRoles
 from clusterctl.fleet.roles.specification import Roles
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import write_document
 from clusterctl.operations.host_configuration import member
@@ -32,11 +34,12 @@ BMC = "bmc"
 _WITHOUT_SYSTEM = frozenset({Stage.SEEN, Stage.DISCOVERED, Stage.RETIRED})
 _PORT = re.compile(r"[^\n]*:([0-9]{1,5})")
 
+Node = NodeState | NodeSummary
 TargetGroup = dict[str, Any]
 """`targets` (HOST:PORT) and `labels` of a group in Prometheus's file_sd and http_sd JSON."""
 
 
-def scrape_targets(nodes: Iterable[NodeState], requested: RequestedRoles, roles: Roles) -> list[TargetGroup]:
+def scrape_targets(nodes: Iterable[Node], requested: RequestedRoles, roles: Roles) -> list[TargetGroup]:
     """Return one group per exporter and node, by exporter and node name.
 
     A node is in it while it has an installed system and an address: not before its install, not while it waits for a
@@ -52,7 +55,7 @@ def scrape_targets(nodes: Iterable[NodeState], requested: RequestedRoles, roles:
     return [group for groups in found.values() for group in groups]
 
 
-def _targets(node: NodeState, choice: Choice, roles: Roles) -> Iterator[tuple[str, str]]:
+def _targets(node: Node, choice: Choice, roles: Roles) -> Iterator[tuple[str, str]]:
     for exporter, variable in EXPORTERS.items():
         if exporter in choice.roles:
             value = choice.variables.get(variable, roles[exporter].variables[variable].default)
@@ -61,7 +64,7 @@ def _targets(node: NodeState, choice: Choice, roles: Roles) -> Iterator[tuple[st
         yield BMC, node.bmc
 
 
-def _labels(exporter: str, node: NodeState) -> dict[str, str]:
+def _labels(exporter: str, node: Node) -> dict[str, str]:
     """Return the labels; Prometheus drops those that are empty."""
     unit = "" if node.location.unit is None else str(node.location.unit)
     return {"exporter": exporter, "node": node.name, "rack": node.location.rack, "unit": unit, "sku": node.sku}
@@ -81,12 +84,17 @@ def _port(variable: str, value: object, node: str) -> int:
     return port
 
 
+def site_targets(site: Site, nodes: Iterable[Node]) -> list[TargetGroup]:
+    """Return the groups of these nodes of a site. Raises `UsageError`."""
+    return scrape_targets(nodes, wanted(site), shipped_roles())
+
+
 def write_targets(context: SiteContext, file: Path) -> int:
     """Write the site's targets as JSON, whole or not at all, readable for Prometheus; return how many.
 
     Raises `UsageError`.
     """
-    groups = scrape_targets(context.journal.states(), wanted(context.site), shipped_roles())
+    groups = site_targets(context.site, context.journal.summaries())
     write_document(file, json.dumps(groups, indent=1) + "\n", option="FILE", force=True)
     file.chmod(0o644)
     return len(groups)

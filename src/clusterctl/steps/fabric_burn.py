@@ -282,8 +282,8 @@ class FabricBurn:
         loaded = len(self.coverage.loaded_in(self.cycle)) - before
         self.on_event(f"cycle {self.cycle}: {loaded} more directed links loaded")
         if not loaded:
-            why = self.coverage.doubt
-            raise EdgeError(why or "no link carried what was sent", where="burn", remedy="look at the failed flows")
+            why = f": {self.coverage.doubt}" if self.coverage.doubt else ""
+            raise EdgeError(f"no link carried what was sent{why}", where="burn", remedy="look at the failed flows")
         self._failures = 0
         return True
 

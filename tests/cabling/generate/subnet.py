@@ -16,7 +16,8 @@ from clusterctl_lab.emulators.fabric.process import preload
 
 OPENSM = "/usr/sbin/opensm"
 MISSING = shutil.which("ibsim") is None or not Path(OPENSM).exists()
-_SECONDS = 60
+_SECONDS = 600
+"""Seconds for OpenSM on a crowded machine; 2 to 3 on a quiet one, for 512 hosts."""
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def test_the_page_names_every_check(site: Path, capfd: pytest.CaptureFixture[str
 
 
 def test_the_journal_is_read_and_never_made(site: Path) -> None:
-    """No journal yet; one of ours; one of a newer version; and one whose pages are broken."""
+    """No journal yet; one of ours; one of a newer version; one that only `PRAGMA quick_check` finds damaged; no database."""
     loaded = load_site(site)
     assert "not there yet" in site_checks.check_journal(loaded).found
     assert not (site / "state").exists()
@@ -216,10 +216,14 @@ def test_the_journal_is_read_and_never_made(site: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
     assert site_checks.check_journal(loaded).health is Health.BROKEN
+    open_again = sqlite3.connect(site / "state" / "journal.db")
+    with closing(open_again), open_again:
+        open_again.execute("UPDATE alembic_version SET version_num = ?", [SCHEMA_VERSION])
     _lose_an_index(site / "state" / "journal.db")
     found = site_checks.check_journal(loaded)
     assert found.health is Health.BROKEN
     assert "is damaged" in found.found
+    assert "clusterctl journal verify" in found.remedy
     (site / "state" / "journal.db").write_bytes(b"SQLite format 3\0" + bytes(4096))
     assert site_checks.check_journal(loaded).health is Health.BROKEN
 

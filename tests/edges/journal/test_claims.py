@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.journal.claims import HOSTS_OWN, Owner, live
+from clusterctl.edges.journal.claims import HOSTS_OWN, LATEST, Owner, live
+from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId
@@ -283,3 +284,23 @@ def test_a_process_is_here_by_its_boot_and_its_namespace() -> None:
     assert here.is_here
     assert not Owner(here.host, here.pid, here.started, f"another {HOSTS_OWN}", here.machine).is_here
     assert not Owner(here.host, here.pid, here.started).is_here
+
+
+def test_a_refused_node_refuses_no_other(opened: Open) -> None:
+    """What follows it in the same request is granted."""
+    first, second = opened("r1"), opened("r2")
+    first.claim([N1], "r1")
+    claims = second.claim([N1, N2], "r2")
+    assert (list(claims.refused), list(claims.granted)) == ([N1], [N2])
+
+
+@pytest.mark.parametrize("damage", [{"since": -1.0}, {"expires_at": LATEST}])
+def test_a_claim_that_nothing_can_have_written(book: SqlJournal, url: str, damage: dict[str, float]) -> None:
+    """It is damage, with a remedy: neither an owner nor a free node."""
+    book.claim([N1], "r1")
+    pretend(url, **damage)
+    with pytest.raises(JournalDamagedError) as refused:
+        book.owners("")
+    assert (refused.value.where, bool(refused.value.remedy)) == ("node n1", True)
+    with pytest.raises(JournalDamagedError):
+        book.claim([N1], "r1")

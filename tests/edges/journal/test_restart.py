@@ -10,8 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, event, func, select
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.edges.journal.database import connect
 from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence
@@ -95,6 +97,24 @@ def test_claims_and_evidence_survive_a_cut_line(proxied: tuple[CuttingProxy, Sql
     with pytest.raises(ClaimLostError):
         book.append([started()], claim=claim)
     assert N1 in book.claim([N1], "r2").granted
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_a_server_that_ends_the_connection_is_waited_for(url: str, reading: bool) -> None:
+    """SQLSTATE 57P01, which an administrator's command and a server that stops send: the transaction runs again."""
+    codes: list[str] = []
+    database, tries = connect(url), itertools.count(1)
+    event.listen(database.engine, "handle_error", lambda context: codes.append(context.original_exception.sqlstate))
+
+    def work(connection: Connection) -> int:
+        if (number := next(tries)) == 1:
+            connection.execute(select(func.pg_terminate_backend(func.pg_backend_pid())))
+        connection.execute(select(1))
+        return number
+
+    assert (database.read if reading else database.write)(work) == 2
+    assert codes == ["57P01"]
+    database.engine.dispose()
 
 
 def message(node: str, count: int) -> NewEvent:

@@ -315,3 +315,10 @@ def test_an_event_without_a_time_is_not_understood():
     assert formats.events(reported)[0].at == datetime(2026, 11, 21, 2, 8, 9)  # noqa: DTZ001 — MAAS gives no zone
     with pytest.raises(ParseError):
         formats.events({"events": [{**event, "created": "yesterday"}]})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, '{"a": ' * 100_000])
+def test_a_refusal_that_cannot_be_read_is_shown_as_it_is(text: str) -> None:
+    """Deep JSON and numbers of thousands of digits are text like any other: no exception, bounded in length."""
+    assert formats.error_fields("application/json", text) == {}
+    assert formats.error_text("application/json", text).startswith(text[:100])

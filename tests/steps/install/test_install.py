@@ -15,12 +15,14 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
+from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
-from clusterctl.steps.install.step import HostAccess, Install, InstallServices
+from clusterctl.steps.install.step import ATTEMPTS, HostAccess, Install, InstallServices
 from tests.events import data_of
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
@@ -214,6 +216,26 @@ def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None
     outcome = install(book, installer, FakeShell({}), ["n1"])["n1"]
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "no disk has this serial" in outcome.findings[0].cause
+
+
+def test_a_password_that_the_bmc_refuses_is_tried_once(book: SqlJournal) -> None:
+    """Where the installer could not use the BMC we log in ourselves before it does again: no account is locked."""
+    installer = FakeInstaller(errors=[InstallError("power error", FailureKind.POWER)] * 20)
+    refused = FakeBmc(AuthenticationError("401"))
+    (finding,) = install(book, installer, FakeShell({}), ["n1"], bmc=refused)["n1"].findings
+    assert (finding.code, finding.verdict) == (Code.BMC_LOGIN_REFUSED, Verdict.FAIL)
+    assert installer.calls == [("prepare", "n1"), ("start", "n1")]
+
+
+def test_power_that_fails_once_is_tried_again(book: SqlJournal) -> None:
+    """A BMC that lets us in may have been busy; what stays is reported with the number of attempts."""
+    installer = FakeInstaller(errors=[InstallError("power error", FailureKind.POWER)])
+    assert install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"].findings[0].verdict is Verdict.PASS
+    assert installer.calls == [("prepare", "n1"), *[("start", "n1")] * 2]
+    lasting = FakeInstaller(errors=[InstallError("power error", FailureKind.POWER)] * 20)
+    (finding,) = install(book, lasting, FakeShell({}), ["n2"])["n2"].findings
+    assert f"{ATTEMPTS} attempts failed; the last: power error" in finding.cause
+    assert lasting.calls == [("prepare", "n2"), *[("start", "n2")] * ATTEMPTS]
 
 
 def acts(book: SqlJournal) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ port of its way, whatever the machine that carries the lab manages. The way is t
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +30,10 @@ _DATA = ("PortXmitData", "PortRcvData")
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """From one adapter to another, by GUID. Times in Unix seconds; `ended` is None while it runs."""
+    """From one adapter to another, by GUID. Times in Unix seconds; `ended` is None while it runs.
+
+    What a killed process has sent since the last reading is not known: it counts nothing more.
+    """
 
     note: str
     source: str
@@ -49,11 +53,21 @@ def flows_noted(roots: Iterable[Path]) -> Iterator[Flow]:
             try:
                 with note.open("rb") as file:
                     found = json.loads(file.read(_MOST_BYTES))
-                ended = None if found["ended"] is None else float(found["ended"])
+                    runs = found["ended"] is None and _is_locked(file.fileno())
                 began = float(found["began"])
+                ended = None if runs else float(found["ended"] or began)
                 yield Flow(f"{note}:{began}", found["source"], found["target"], began, ended)
             except (OSError, ValueError, KeyError, TypeError):
                 continue
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Return whether the process that wrote the note lives: it holds a lock on it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

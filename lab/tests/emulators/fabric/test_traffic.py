@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -95,3 +98,19 @@ def port_of(fabric: Fabric, guid: str) -> tuple[str, int]:
 def test_what_is_no_note_is_passed_over(tmp_path, text):
     note(tmp_path, 1, text)
     assert list(flows_noted([tmp_path, tmp_path / "absent"])) == []
+
+
+def test_a_flow_runs_for_as_long_as_its_process_lives(tmp_path):
+    """A killed process never notes its end: it counts nothing more, as its lock is gone."""
+    sender = "import sys; from clusterctl_lab.emulators.host_tools.host import flows; flows.begin('a', 'b'); print(flush=True); sys.stdin.read()"
+    where = {**os.environ, "CLUSTERCTL_LAB_FLOWS": str(tmp_path / NOTES)}
+    (tmp_path / NOTES).mkdir(parents=True)
+    argv = [sys.executable, "-c", sender]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=where) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        assert [one.ended for one in flows_noted([tmp_path])] == [None]
+        process.kill()
+        process.wait()
+    (dead,) = flows_noted([tmp_path])
+    assert dead.ended == dead.began

@@ -106,7 +106,7 @@ class Coverage:
         self._best: dict[DirectedLink, LoadVerdict] = {}
         self._doubts: dict[DirectedLink, str] = {}
         self.doubt = ""
-        """Why no link was judged by the last stage; empty where they were."""
+        """Why a link that the last stage was to load is not proven by it; empty where all are."""
         self._slow_ways: dict[Way, None] = {}
         self._by_cycle: dict[int, set[DirectedLink]] = defaultdict(set)
         self._first: Snapshot | None = None
@@ -116,9 +116,11 @@ class Coverage:
         """Add a stage; return how many of its flows were slow. Raises `ParseError` as `window_between`."""
         window = window_between(reading.before, reading.after, self._limits)
         found = judge_burn(coverage_from_counters(reading.before.fabric, window), self._limits)
-        doubt = self.doubt = inexact(reading.before.telemetry, reading.after.telemetry, window.seconds)
+        doubt = inexact(reading.before.telemetry, reading.after.telemetry, window.seconds)
         doubted = {_link(one.load): doubt or one.why for one in found.directions if doubt or not _is_known(one)}
-        self._doubts |= {link: doubted[link] for way in reading.ways for link in way if link in doubted}
+        planned = {link: doubted[link] for way in reading.ways for link in way if link in doubted}
+        self._doubts |= planned
+        self.doubt = next(iter(planned.values()), "")
         loaded = {_link(one.load): one for one in found.directions if not doubt and _is_known(one)}
         for link, one in loaded.items():
             self._best[link] = max(self._best.get(link, one), one, key=_share)

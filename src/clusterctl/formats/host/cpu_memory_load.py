@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import yaml
-
-from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.formats.documents import Alias, Count, Figure, read_document, read_value
+from clusterctl.formats.site.yaml_document import parse_yaml
 
 _WHERE = "cpu-memory-load"
+_MAX_FIGURES = 256 << 10
+"""Characters. Those of two stressors have 2,000."""
 _FAIL = re.compile(r"^stress-ng: fail: +\[\d+\] (?P<what>.+)$", re.MULTILINE)
 
 
@@ -151,9 +152,11 @@ def _package(found: _Package, before: _Counters, after: _Counters) -> PackageLoa
 
 
 def _stressors(text: str, where: str) -> Mapping[str, Stressor]:
+    if len(text) > _MAX_FIGURES:
+        raise ParseError(f"stress-ng's figures are longer than {_MAX_FIGURES >> 10} KiB", where=f"{_WHERE} {where}")
     try:
-        figures = yaml.safe_load(text)
-    except yaml.YAMLError:
+        figures = parse_yaml(text, _WHERE).data  # a host's text: a few aliases of aliases would stand for gigabytes
+    except UsageError:
         raise ParseError("stress-ng's figures are no YAML", where=f"{_WHERE} {where}") from None
     found = read_value(_Metrics, figures, f"{_WHERE} {where}")
     return {metric.stressor: Stressor(metric.done, metric.rate) for metric in found.metrics}

@@ -284,7 +284,7 @@ def error_fields(content_type: str, text: str) -> Mapping[str, tuple[str, ...]]:
         return {}
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(body, dict):
         return {}
