@@ -19,6 +19,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access
+from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control
@@ -86,7 +87,8 @@ def run(context: SiteContext, request: CheckRequest, control: Control) -> CheckR
     suite, left_out = suite_of(contents.suite(context.site), idle=request.idle)
     with closing(context.adapters(Access.READ)) as adapters:
         checker = StepFactory(context, adapters, control.cancelled, read_only=True).node_checker(suite)
-        found = _check_all(context, checker, nodes, control)
+        with collector_paused():
+            found = _check_all(context, checker, nodes, control)
     return CheckResult(nodes=found, left_out=left_out, cancelled=control.cancelled.is_set())
 
 
@@ -116,8 +118,8 @@ def _check(checker: NodeChecker, state: NodeState, deadline: Deadline) -> Checke
         return CheckedNode(node=state.name, stage=state.stage, findings=(node,))
     checker.check(node, deadline)
     report = waived(Report(NAME, NAME, tuple(node.findings)), state.waivers, CLOCK.now())
-    kept = tuple(replace(finding, evidence=()) for finding in report.findings)  # no journal holds the evidence
-    return CheckedNode(node=state.name, stage=state.stage, findings=kept)
+    kept = (replace(one, evidence=()) if one.evidence else one for one in report.findings)  # no journal holds it
+    return CheckedNode(node=state.name, stage=state.stage, findings=tuple(kept))
 
 
 def _under_test(checker: NodeChecker, state: NodeState) -> NodeUnderTest | Finding:

@@ -359,7 +359,8 @@ def is_synchronised() -> bool | None:
 
 
 def _check_bmcs(probe: ControllerProbe) -> Diagnosis:
-    return judge_bmcs(_names(probe.site), probe.bmcs.result())
+    names = _names(probe.site)
+    return judge_bmcs(names, probe.bmcs.result()) if names else ok("bmcs", "the site gives no machine a BMC")
 
 
 def _check_maas(probe: ControllerProbe) -> Diagnosis:

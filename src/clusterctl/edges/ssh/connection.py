@@ -6,6 +6,7 @@ import base64
 import contextlib
 import functools
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -27,14 +28,14 @@ CONNECT_SECONDS = 15.0
 _KEX = "curve25519-sha256@libssh.org"  # 9 ms of CPU a connection, where OpenSSH's default takes 55
 _CIPHER = "aes128-gcm@openssh.com"  # authenticates in C, where paramiko compares a MAC byte by byte in Python
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
-_IDLE_LOOK_SECONDS = 5.0  # paramiko's own is 0.1: ten times a second for each connection of a fleet
+_IDLE_LOOK_SECONDS = 60.0  # paramiko's own is 0.1: ten times a second for each connection of a fleet
 
 
 _GREETING_BYTES = 1 << 16
 _PACKET_BYTES = 1 << 18  # OpenSSH's own limit (PACKET_MAX_SIZE)
 
 
-class _BoundedPacketizer(Packetizer):
+class BoundedPacketizer(Packetizer):
     """Refuses what paramiko would keep: lines without end before the server's version, and packets of up to 4 GiB."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -61,7 +62,7 @@ def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
     seconds = min(CONNECT_SECONDS, deadline.remaining)
     with product_errors(host):
         sock = socket.create_connection((host.address, host.port), timeout=seconds)
-        transport = paramiko.Transport(sock, packetizer_class=_BoundedPacketizer)
+        transport = paramiko.Transport(sock, packetizer_class=BoundedPacketizer)
     try:
         options = transport.get_security_options()
         options.key_types = _RSA_SIGNATURES if pinned.get_name() == "ssh-rsa" else (pinned.get_name(),)
@@ -69,9 +70,9 @@ def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
         options.ciphers = _first(_CIPHER, options.ciphers)
         transport.banner_timeout = transport.auth_timeout = seconds
         with product_errors(host):
-            transport.start_client(timeout=seconds)
+            _negotiate(transport, seconds)
             _verify(transport, pinned, host)
-            transport.auth_publickey(host.user, mine)
+            _log_in(transport, host.user, mine, seconds)
         transport.sock.settimeout(_IDLE_LOOK_SECONDS)
     except BaseException:
         disconnect(transport)
@@ -84,6 +85,25 @@ def disconnect(transport: paramiko.Transport) -> None:
     with contextlib.suppress(OSError):
         transport.sock.shutdown(socket.SHUT_RDWR)
     transport.close()
+
+
+def _negotiate(transport: paramiko.Transport, seconds: float) -> None:
+    """Agree on keys. Waits for the result itself: paramiko would look for it ten times a second."""
+    done = threading.Event()
+    transport.start_client(event=done)
+    done.wait(seconds)
+    if not transport.is_active():
+        raise transport.get_exception() or paramiko.SSHException("Negotiation failed.")
+
+
+def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, seconds: float) -> None:
+    """Authenticate by the key. Waits for the result itself, as `_negotiate`."""
+    done = threading.Event()
+    transport.auth_publickey(user, key, event=done)
+    if not done.wait(seconds):
+        raise paramiko.SSHException("the login was not answered in time")
+    if transport.auth_handler is not None:
+        transport.auth_handler.wait_for_response(done)  # returns at once, or raises what went wrong
 
 
 def _first(favourite: str, names: Iterable[str]) -> tuple[str, ...]:
