@@ -7,6 +7,7 @@ trailers.
 
 from __future__ import annotations
 
+import io
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,8 +145,8 @@ def read_body(answer: requests.Response, most: int, deadline: Deadline, peer: st
 
 
 def keep_body(answer: requests.Response, content: bytes) -> None:
-    """Give a streamed answer its body, which a library will read from it."""
-    answer._content = content  # noqa: SLF001 — the only way: `requests` would read it itself, without limits
+    """Give a streamed answer its body, from which a library will read it: `requests` would read without limits."""
+    answer.raw = io.BytesIO(content)
 
 
 def body_parts(answer: requests.Response, deadline: Deadline, peer: str, where: str) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ _GREETING_BYTES = 1 << 16
 _PACKET_BYTES = 1 << 18  # OpenSSH's own limit (PACKET_MAX_SIZE)
 
 
-class _BoundedPacketizer(Packetizer):
+class BoundedPacketizer(Packetizer):
     """Refuses what paramiko would keep: lines without end before the server's version, and packets of up to 4 GiB."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -62,7 +62,7 @@ def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
     seconds = min(CONNECT_SECONDS, deadline.remaining)
     with product_errors(host):
         sock = socket.create_connection((host.address, host.port), timeout=seconds)
-        transport = paramiko.Transport(sock, packetizer_class=_BoundedPacketizer)
+        transport = paramiko.Transport(sock, packetizer_class=BoundedPacketizer)
     try:
         options = transport.get_security_options()
         options.key_types = _RSA_SIGNATURES if pinned.get_name() == "ssh-rsa" else (pinned.get_name(),)
