@@ -129,7 +129,7 @@ def measure(context: SiteContext, python: str, options: argparse.Namespace) -> N
     """Serve the site with the clusterctl of this interpreter, and load it."""
     print(python)
     site = str(context.site.folder)
-    argv = [python, "-m", "clusterctl_cli.main", "web", "--site", site, "--listen", "127.0.0.1:0"]
+    argv = [str(Path(python).absolute()), "-m", "clusterctl_cli.main", "web", "--site", site, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd="/") as served:
         try:
             assert served.stdout is not None
