@@ -5,6 +5,7 @@
 source "$(dirname "$0")/common.sh"
 
 [ -x "$venv/bin/clusterctl" ] || exit 0  # nothing was set up, so nothing was rehearsed
+scripts/rehearse-page.sh stop
 as_root "$venv/bin/clusterctl" lab down --site "$rehearsal"
 as_root rm -rf "$rehearsal/state" "$rehearsal/gold.json"
 if [ -d "$rehearsal" ] && ! as_root rmdir "$rehearsal" 2>/dev/null; then

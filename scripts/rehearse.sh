@@ -47,5 +47,5 @@ log ""
 log "time: $((SECONDS / 60)) min $((SECONDS % 60)) s: ${parts#, }"
 some_may_fail clusterctl nodes --site "$rehearsal" --json |
     "$venv/bin/python" scripts/rehearse_verdict.py --machines "$machines" --broken "${broken[@]}"
-log "see it in a browser: sudo $venv/bin/clusterctl web --site $rehearsal prints an address"
+scripts/rehearse-page.sh start
 log "the lab is up to look around in: $venv/bin/clusterctl lab status; make rehearse-down removes it"

@@ -4,6 +4,7 @@ addresses to gold or quarantine; repaired, all to gold.
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -12,7 +13,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.cookiejar import CookieJar
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pexpect
 import pytest
@@ -138,6 +141,7 @@ def _typed(folder: Path) -> Iterator[Rehearsal]:
         assert code == 0, output
         yield Rehearsal(Site(RunningLab(LAB, site), folder / "runs"), output, watch, typist)
     finally:
+        typist.plainly("scripts/rehearse-page.sh stop")
         clusterctl("lab", "down", "--name", LAB, timeout_s=600)
 
 
@@ -173,6 +177,21 @@ def test_it_prints_its_verdict_and_where_the_time_went(rehearsal: Rehearsal) -> 
         rehearsal.output,
         re.MULTILINE,
     )
+
+
+@with_docs
+def test_its_page_shows_the_broken_ones_with_their_causes(rehearsal: Rehearsal) -> None:
+    """At the address that is printed, on the first page; without the token nothing is shown."""
+    (address,) = re.findall(
+        r"^see it in a browser of this machine: (http://127\.0\.0\.1:\d+/\?token=\S+)$", rehearsal.output, re.MULTILINE
+    )
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    with browser.open(address, timeout=RUN_S) as answer:
+        page = html.unescape(answer.read().decode())
+    assert not [name for name in HOSTS if name not in page]
+    assert not [name for name, expected in EXPECTED.items() if expected.cause not in page]
+    with build_opener().open(address.partition("?")[0], timeout=RUN_S) as answer:
+        assert "node003" not in answer.read().decode()
 
 
 def test_the_broken_ones_and_only_they_are_quarantined(rehearsal: Rehearsal) -> None:
