@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     unseen = sorted(str(path) for path in marked if "pytest.mark.lab" not in path.read_text())
     if unseen:
         raise pytest.UsageError(f"name pytest.mark.lab in {', '.join(unseen)}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Let a finalizer that runs while a test has used up the stack fail no test.
+
+    A text that is nested too deeply ends in `RecursionError`; what is collected at that moment has no room to end.
+    """
+    reported = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, RecursionError):
+            reported(unraisable)
+
+    sys.unraisablehook = hook
 
 
 @pytest.fixture(scope="module", autouse=True)

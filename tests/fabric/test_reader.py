@@ -62,6 +62,16 @@ def test_what_is_not_a_fabric_is_an_error(script, message):
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize("crash", ["kill -SEGV $$", "exit 139"], ids=["it", "behind a shell"])
+def test_a_tool_that_crashed_is_run_once_more(tmp_path: Path, crash: str) -> None:
+    """And no more often: the second crash is an error."""
+    seen = tmp_path / "seen"
+    once = f"[ -e {seen} ] || {{ touch {seen}; {crash}; }}; echo 'Switch 1'"
+    assert reader(once).ibnetdiscover(Deadline.after(600)).value == "Switch 1\n"
+    with pytest.raises(EdgeError):
+        reader(crash).ibnetdiscover(Deadline.after(600))
+
+
 TIMED_OUT = "src/query_smp.c:197; umad (DR path slid 0; dlid 0; 0,1,2 Attr 0x11:0) bad status 110; Connection timed out"
 
 

@@ -6,6 +6,7 @@ switch ports.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.ibdiagnet import is_db_csv, without_keys
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Clock, Deadline
+
+log = logging.getLogger(__name__)
 
 _TOOLS = Surroundings(missing="apt-get install infiniband-diags")
 _NO_MASTER = "check that a subnet manager runs, and that this controller has a link to the fabric"
@@ -35,6 +38,8 @@ libibmad.so.5: "mad_rpc_open_port: can't open UMAD port (mlx5_0:1)"; libibnetdis
 saquery: "umad_open_port on port (null):0 failed".
 """
 _READINGS = 3
+_SIGNALS = range(129, 193)
+"""Exit status of a shell or sshd where a signal ended the command: 128 and the signal's number."""
 _NO_PEER = 255
 """ibportstate's exit status where it has read the port, but the port's peer does not answer, as behind a cut link."""
 
@@ -202,8 +207,14 @@ class IbPorts:
 
 
 def _read(argv: Sequence[str], deadline: Deadline, success: Collection[int] = (0,)) -> ProcessResult:
-    """Run a reading tool; raise `EdgeError` where it fails, prints an error or prints nothing."""
+    """Run a reading tool; raise `EdgeError` where it fails, prints an error or prints nothing.
+
+    One that a signal ended is run once more: the tools of infiniband-diags crash now and then while a fabric changes.
+    """
     ran = run(argv, deadline, _TOOLS)
+    if ran.exit_status < 0 or ran.exit_status in _SIGNALS:
+        log.warning("%s was ended by a signal (exit status %d): it is run once more", argv[0], ran.exit_status)
+        ran = run(argv, deadline, _TOOLS)
     if ran.exit_status not in success:
         raise _failure(ran, argv)
     if any(sign in ran.stderr.lower() for sign in _READ_ERRORS):
