@@ -21,6 +21,7 @@ from clusterctl.ports import (
     BmcClient,
     Bmcs,
     Claim,
+    ClaimOwner,
     Claims,
     CounterReader,
     Deadline,
@@ -102,8 +103,11 @@ class StruckJournal:
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
         return self.inner.evidences(digests)
 
-    def states(self) -> tuple[NodeState, ...]:
-        return self.inner.states()
+    def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
+        return self.inner.owners(prefix)
+
+    def states(self, since: int = 0) -> tuple[NodeState, ...]:
+        return self.inner.states(since)
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
@@ -125,6 +129,9 @@ class StruckJournal:
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         return self.inner.recent(kinds, since)
+
+    def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
+        return self.inner.later(kinds, seq)
 
 
 @dataclass(frozen=True)
