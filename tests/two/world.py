@@ -103,7 +103,7 @@ class WorldInstaller:
         raise AssertionError("no install of this world fails")
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        with self.world.alone():
+        with self.acting, self.world.alone():  # nor does it hold the world then
             for target in targets:
                 if self.world.state(target.name) is InstallState.INSTALLING and not self.world.held(target.name):
                     self.world.move(target.name, InstallState.INSTALLED)
