@@ -1,11 +1,12 @@
 """Runs a module's tests on each of its mutants: a fork each, in which the module is imported changed.
 
 Everything that does not import the module is loaded once, before the forks: a mutant costs its tests, not their
-imports. A module that registers functions or builds tables at its import is judged, too.
+imports. Of the tests those run that execute the changed statement, the shortest first. A module that registers functions or builds tables at its import is judged, too.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import importlib.abc
@@ -26,6 +27,7 @@ import grimp
 import pytest
 
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.reached import Reached, Recorder, Selection
 from tests.mutation.targets import Target
 from tests.paths import ROOT
 
@@ -72,8 +74,8 @@ def campaign(target: Target, seconds: float, report: Callable[[str], None]) -> O
     """Return the outcome of a target's mutants. They run in a mixed order; after `seconds` none is begun."""
     until = time.monotonic() + seconds
     path = ROOT / target.path
-    every = list(mutants(path.read_text(), str(path)))
-    took, loaded = _unchanged(target)
+    every, source = list(mutants(path.read_text(), str(path))), ast.parse(path.read_text())
+    took, loaded, reached = _unchanged(target)
     _preload(target.module, loaded)
     outcome, named = Outcome(target), {mutant.name for mutant in every}
     outcome.unused = tuple(name for name in target.equivalent if name not in named)
@@ -83,7 +85,7 @@ def campaign(target: Target, seconds: float, report: Callable[[str], None]) -> O
             outcome.equivalent += 1
         elif time.monotonic() > until:
             outcome.not_run += 1
-        elif _run(target, mutant.code, 30 + 10 * took) == 0:
+        elif _run(target, mutant.code, reached.by(mutant.line, source), 30 + 10 * took) == 0:
             outcome.survivors.append(mutant)
             report(f"  survives, line {mutant.line}: {mutant.name}")
         else:
@@ -91,23 +93,27 @@ def campaign(target: Target, seconds: float, report: Callable[[str], None]) -> O
     return outcome
 
 
-def _unchanged(target: Target) -> tuple[float, list[str]]:
-    """Return the seconds that the tests take on the module as it is, and the modules that they import."""
+def _unchanged(target: Target) -> tuple[float, list[str], Reached]:
+    """Return the seconds that the tests take on the module as it is, the modules that they import, and the lines that they reach."""
     reading, writing = os.pipe()
     begun = time.monotonic()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        status = _tests(target.pytest_arguments, quiet=False)
+        recorder = Recorder(str(ROOT / target.path))
+        recorder.start()
+        status = _tests(target.pytest_arguments, recorder, quiet=False)
+        sys.settrace(None)
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(list(sys.modules), pipe)
+            pickle.dump((list(sys.modules), dict(recorder.lines), dict(recorder.seconds)), pipe)
         os._exit(status)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         content = pipe.read()
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         pytest.fail(f"the tests of {target.path} fail on the module as it is")
-    return time.monotonic() - begun, pickle.loads(content)
+    loaded, lines, seconds = pickle.loads(content)
+    return time.monotonic() - begun, loaded, Reached(lines, seconds)
 
 
 def _preload(module: str, loaded: Sequence[str]) -> None:
@@ -124,13 +130,16 @@ def _preload(module: str, loaded: Sequence[str]) -> None:
         pytest.fail(f"{module} is imported already: run each target in a process of its own")
 
 
-def _run(target: Target, code: CodeType, limit_s: float) -> int:
-    """Return the exit status of the tests on a mutant: 0 where it survives."""
+def _run(target: Target, code: CodeType, tests: tuple[str, ...], limit_s: float) -> int:
+    """Return the exit status of some tests on a mutant: 0 where it survives, as it does where no test executes it."""
+    if not tests:
+        return 0
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
         sys.meta_path.insert(0, _Changed(target.module, ROOT / target.path, code))
-        os._exit(_tests(target.pytest_arguments, quiet=True))
+        files = {test.partition("::")[0] for test in tests}
+        os._exit(_tests(sorted(files), Selection(tests), quiet=True))
     end = time.monotonic() + limit_s
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -144,14 +153,14 @@ def _run(target: Target, code: CodeType, limit_s: float) -> int:
         time.sleep(0.01)
 
 
-def _tests(tests: Sequence[str], *, quiet: bool) -> int:
+def _tests(tests: Sequence[str], plugin: object, *, quiet: bool) -> int:
     """Run tests in this process until one fails; return pytest's exit status, 1 for every exception."""
     if quiet:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
     try:
-        return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not soak and not lab", *tests]))
+        return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not soak and not lab", *tests], [plugin]))
     except BaseException:  # noqa: BLE001 - SystemExit included: a mutant may raise anything
         return 1
 
