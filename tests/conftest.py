@@ -53,8 +53,8 @@ def secrets_of_a_module() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def empty_journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of SQLite with the journal's tables, to be copied: that costs a tenth of making them."""
-    from clusterctl.edges.clock import CLOCK  # noqa: PLC0415 — most tests open no journal
-    from clusterctl.edges.journal import open_journal  # noqa: PLC0415 — likewise
+    from clusterctl.edges.clock import CLOCK
+    from clusterctl.edges.journal import open_journal
 
     path = tmp_path_factory.mktemp("journal") / "empty.db"
     open_journal(f"sqlite:///{path}", CLOCK).close()

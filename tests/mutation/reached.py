@@ -6,7 +6,7 @@ import ast
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -59,11 +59,12 @@ class Reached:
     lines: Mapping[int, Collection[str]]
     seconds: Mapping[str, float]
 
-    def by(self, line: int, source: ast.AST) -> tuple[str, ...]:
-        """Return the tests that execute the statement of a line, the shortest first; all where it is executed at the import."""
-        found: set[str] = set()
-        for number in statement_lines(source, line):
-            found.update(self.lines.get(number, ()))
+    def reaching(self, lines: Iterable[int]) -> set[str]:
+        return {test for number in lines for test in self.lines.get(number, ())}
+
+    def by(self, lines: Iterable[int]) -> tuple[str, ...]:
+        """Return the tests that execute one of these lines, the shortest first; all where one is executed at the import."""
+        found = self.reaching(lines)
         return tuple(sorted(self.seconds if AT_IMPORT in found else found, key=lambda test: (self.seconds[test], test)))
 
 
