@@ -1,7 +1,7 @@
 """Runs a module's tests on each of its mutants, in a fork each. Those run that execute the changed statement, the shortest first.
 
 A function is changed in place, in a fork of a session of pytest that has imported everything (`in_place`). A mutant of what
-the module does at its import, such as a table, is imported anew; everything that does not import the module is loaded before.
+the module does at its import, such as a table, is imported again; everything that does not import the module is loaded before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PACKAGES = ("clusterctl", "clusterctl_burnin", "clusterctl_cli")
 WANTED = 0.95
 """Share of the mutants that must be killed."""
 LIMIT_S = 900.0
-"""Seconds for the tests of a mutant that is imported anew; one whose tests do not end is killed."""
+"""Seconds for the tests of a mutant that is imported again; one whose tests do not end is killed."""
 
 
 @dataclass
@@ -153,7 +153,7 @@ def _preload(module: str, loaded: Sequence[str]) -> None:
 
 
 def _run(target: Target, code: CodeType, tests: tuple[str, ...]) -> int:
-    """Return the exit status of tests on a mutant that is imported anew: 0 where it survives, as it does where no test executes it."""
+    """Return the exit status of tests on a mutant that is imported again: 0 where it survives, as it does where no test executes it."""
     if not tests:
         return 0
     child = os.fork()
