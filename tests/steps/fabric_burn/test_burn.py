@@ -168,7 +168,7 @@ def _switch_events(diary: Diary) -> list[tuple[str, str]]:
     ("spine", "links"), [pytest.param(True, 5, id="a spine with five leaves"), pytest.param(False, 8, id="a leaf")]
 )
 def test_a_switch_that_goes_away_during_a_stage_is_one_event_and_accuses_no_link(spine: bool, links: int):
-    """Its links are not proven, with that as the reason; all others are, although flows ended and were routed anew."""
+    """Its links are not proven, with that as the reason; all others are, although flows ended or were routed in another way."""
     tree = Tree(leaves=5, hosts=4)
     lost = tree.spine(1) if spine else tree.leaf(2)
     world, diary, printed = fabric(tree=tree), Diary(), list[str]()

@@ -330,15 +330,15 @@ def rerouted(fabric: Fabric, tables: ForwardingTables) -> ForwardingTables:
         if guid in fabric.devices
     }
     cabled = {end for link in fabric.links for end in (link.a, link.b)}
-    anew: dict[Guid, tuple[int, ...]] = {}
+    changed: dict[Guid, tuple[int, ...]] = {}
     for guid, upward in exits.items():
         ports = tables.tables[guid]
         known = [port if PortId(guid, port) in cabled or port == NO_ROUTE else NO_ROUTE for port in ports]
         lost = [lid for lid, port in enumerate(ports) if port != known[lid] and tables.lids.get(lid) in fabric.devices]
-        anew[guid] = tuple(
+        changed[guid] = tuple(
             upward[lid % len(upward)] if lid in lost and upward else port for lid, port in enumerate(known)
         )
-    return ForwardingTables(anew, {lid: own for lid, own in tables.lids.items() if own in fabric.devices})
+    return ForwardingTables(changed, {lid: own for lid, own in tables.lids.items() if own in fabric.devices})
 
 
 def ibstat(adapter: tuple[str, str]) -> str:
