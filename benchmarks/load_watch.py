@@ -6,9 +6,10 @@ for one judgement.
 The node's program runs on this machine with the watch's probes. Our own programs really run, on what this machine has;
 other tools are replaced by `cat` of recorded output for so many GPUs and adapters. The figures are thus our own cost,
 and that of starting the programs; what nvidia-smi, perfquery and dmesg take themselves can only be measured on a GPU
-host. Of a busy machine the cheapest reading is the figure: all else is what other work takes from the caches. A load has one reading after it; the one before
-it is mostly that of the load before. The sampler reads ordinary files laid out as sysfs is, of 8 adapters, 240 PCIe
-devices with AER and 32 memory modules; what the drivers of real files take is not in it, nor nvidia-smi's own time.
+host. The cheapest of all readings is the figure: other work on the machine makes the rest dearer. A load has one
+reading after it; the one before it is mostly that of the load before. The sampler reads ordinary files laid out as
+sysfs is, of 8 adapters, 240 PCIe devices with AER and 32 memory modules; what the drivers of real files take is not in
+it, nor nvidia-smi's own time.
 """
 
 from __future__ import annotations

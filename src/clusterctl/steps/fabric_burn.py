@@ -65,7 +65,7 @@ READ_S = 300.0
 RETRIES = 3
 """So many stages in a row may be without a result before the burn stops."""
 PAUSE_S = 30.0
-"""Seconds after a stage without a result: after a change the subnet manager has routed the fabric anew by then."""
+"""Seconds after a stage without a result: by then the subnet manager has seen a change."""
 SEPARATIONS = 4
 """So many stages of a cycle look for the slow links of slow flows."""
 _NAMED = 5

@@ -4,8 +4,7 @@ A slow link slows the whole flow: all links of its way then show the low rate. A
 another stage is cleared. Where one link of a slow way is not cleared, that one is slow; where several are not, further
 flows must separate them; where all are, the fault comes and goes.
 
-A switch that goes away takes the flows through it with it, and others are routed in another way: a stage in which that happens
-accuses no link.
+When a switch goes away, flows through it end or take another way: a stage in which that happens accuses no link.
 """
 
 from __future__ import annotations
