@@ -1,6 +1,6 @@
 """adapter-sysfs: `[--each SECONDS] FOLDER`, the adapters of this machine as files, as /sys/class/infiniband.
 
-Hosts in namespaces see the /sys of the controller, which has no adapters; `prometheus-node-exporter --path.sysfs=FOLDER`
+Hosts in namespaces see the /sys of the controller, which has no adapters. With `--path.sysfs=FOLDER`, node_exporter
 reads these instead. Names and texts are those of the kernel's ABI (Documentation/ABI/stable/sysfs-class-infiniband).
 Each file is replaced whole. With `--each` it writes them again and again, so that a fault shows while the host runs.
 """
