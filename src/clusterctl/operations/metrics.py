@@ -69,7 +69,7 @@ class NodeFigures:
     acts: tuple[str, ...]
     proven_at: datetime | None
     worst: Mapping[tuple[str, str], tuple[float, Bound]]
-    lines: Mapping[str, bytes]
+    lines: Mapping[str, str]
 
 
 def figures_of(node: NodeState) -> NodeFigures:
@@ -238,16 +238,16 @@ def _by_the_night(context: SiteContext) -> bool:
 
 def exposition(found: FleetSnapshot) -> bytes:
     """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/)."""
-    nodes = (
-        _head_of(family) + b"".join(node.lines[family.name] for node in found.nodes) for family in _node_families()
-    )
-    return _text_of(_Families(found)) + b"".join(nodes)
+    text = _text_of(_Families(found))
+    for family in _node_families():
+        text += _head_of(family) + "".join(node.lines[family.name] for node in found.nodes)
+    return text.encode()
 
 
-def _text_of(collector: Collector) -> bytes:
+def _text_of(collector: Collector) -> str:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
-    return generate_latest(registry)
+    return generate_latest(registry).decode()
 
 
 def export(context: SiteContext) -> bytes:
@@ -359,16 +359,18 @@ def _of_node(
     return proven, figures
 
 
-def _head_of(family: GaugeMetricFamily) -> bytes:
+def _head_of(family: GaugeMetricFamily) -> str:
     """Return the comments before the samples of a family."""
-    text = _text_of(_OneFamily(family))
-    return b"".join(line for line in text.splitlines(keepends=True) if line.startswith(b"#"))
+    return "".join(line for line in _lines(family) if line.startswith("#"))
 
 
-def _samples_of(family: GaugeMetricFamily) -> bytes:
+def _samples_of(family: GaugeMetricFamily) -> str:
     """Return the samples of a family as lines of the text format."""
-    text = _text_of(_OneFamily(family))
-    return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"#"))
+    return "".join(line for line in _lines(family) if not line.startswith("#"))
+
+
+def _lines(family: GaugeMetricFamily) -> list[str]:
+    return [f"{line}\n" for line in _text_of(_OneFamily(family)).split("\n") if line]
 
 
 def _limits(nodes: Sequence[NodeFigures]) -> Metric:
