@@ -1,6 +1,6 @@
 """How well the hunt of a shipped suite finds what is bad, in simulated fleets.
 
-    python -m benchmarks.hunt [--suite bootstrap] [--hosts 48] [--trials 500] [--world host-1 …] [--seed 1] [--first-trial 0]
+    python -m benchmarks.hunt [--suite bootstrap] [--hosts 48] [--trials 500] [--world host-1 …] [--seed 1]
 
 Each line is one world: what is bad in many simulated fleets, each hunted by all loads of several nodes that the suite
 has, with the shipped limits. All shares have 95 % intervals (Wilson).

@@ -162,7 +162,7 @@ def test_the_shipped_tables_are_sound() -> None:
         assert rule.remedy or rule.verdict is Verdict.PASS, rule.cause
 
 
-def test_a_row_hides_no_severe_message_unless_it_says_so() -> None:
+def test_only_a_marked_row_hides_a_severe_message() -> None:
     """The same text is known at level warn, and must be looked at from level crit on; a site's own entry counts for both."""
     text = "systemd[1]: Freezing execution."
     assert [f.verdict for f in found(append(text))] == [Verdict.PASS]

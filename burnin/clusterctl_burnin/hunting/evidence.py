@@ -79,7 +79,7 @@ class HuntEvidence:
         ]
 
     def _ways(self, kind: PartKind, assumptions: Assumptions) -> list[tuple[float, float, float]]:
-        """Return each way to be bad: how often it shows, its log prior odds, the log probability not to show in a run."""
+        """Return each way to be bad: how often it shows, and the logarithms of its prior odds and of not showing."""
         ways = assumptions.ways(kind)
         prior = assumptions.prior(kind, self._hosts) / len(ways)
         return [(shows, math.log(prior / (1 - prior)), math.log(1 - shows)) for shows in ways]
