@@ -6,6 +6,7 @@ What a module does at its import cannot be changed afterwards: such a mutant is 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import pickle
@@ -24,6 +25,8 @@ from tests.mutation.reached import AT_IMPORT, Reached, Recorder
 
 HUNG = 3
 """Exit status for a mutant whose tests do not end: killed."""
+HANGS_S = 30
+"""Seconds after which a test hangs, beyond five times what it took on the module as it is: its mutant is killed."""
 OPTIMIZED = 0x1
 """Flag of the code of a function; that of a class or a module has it not."""
 
@@ -126,6 +129,8 @@ class Session:
             for function in functions:
                 function.__code__ = code
         for item, following in zip(items, [*items[1:], None], strict=True):
+            if changed is not None:
+                faulthandler.dump_traceback_later(HANGS_S + 5 * self.reached.seconds[item.nodeid], exit=True)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
 
