@@ -94,11 +94,11 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
 
 
 def plan_text(plan: PlanResult, width: int | None = None) -> str:
-    """Return what bootstrap would do with each node; on a terminal of this width what it destroys is in the same column."""
+    """Return what bootstrap would do with each node; on a terminal, `width` wide, what it destroys is in its last column."""
     rows = [(one.node.name, one.node.stage.value, one.steps, one.destroys) for one in plan.nodes]
     if width is None:
         return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)
-    joined = [(*start, f"{steps}; DESTROYS: {destroys}" if destroys else steps) for *start, steps, destroys in rows]
+    joined = [(*start, f"{steps}; destructive: {destroys}" if destroys else steps) for *start, steps, destroys in rows]
     return columns(("NODE", "STAGE", "WOULD DO"), joined, width=width)
 
 
