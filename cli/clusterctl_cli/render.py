@@ -94,7 +94,7 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
 
 
 def plan_text(plan: PlanResult, width: int | None = None) -> str:
-    """Return what bootstrap would do with each node; on a terminal, `width` wide, what it destroys is in its last column."""
+    """Return what bootstrap would do with each node; on a terminal with what it destroys in the last column."""
     rows = [(one.node.name, one.node.stage.value, one.steps, one.destroys) for one in plan.nodes]
     if width is None:
         return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)
