@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -42,12 +42,17 @@ class AtImportError(Exception):
 
 @dataclass
 class Session:
-    """A plugin of pytest in whose loop the mutants are judged. `statuses`: of each that was run; `left`: those of the import."""
+    """A plugin of pytest in whose loop the mutants are judged.
+
+    survived  is called with the number of each mutant that survives
+    statuses  of each that was run; `left` are those of the import
+    """
 
     path: str
     codes: Sequence[tuple[CodeType, range]]
     until: float
     recorder: Recorder
+    survived: Callable[[int], None]
     reached: Reached = field(default_factory=lambda: Reached({}, {}))
     statuses: dict[int, int] = field(default_factory=dict)
     left: list[int] = field(default_factory=list)
@@ -84,6 +89,8 @@ class Session:
             tests = self.reached.by(lines)
             limit_s = 60 + 10 * sum(self.reached.seconds[test] for test in tests)
             self.statuses[number] = self._forked([items[test] for test in tests], limit_s, changed)[0] if tests else 0
+            if self.statuses[number] == 0:
+                self.survived(number)
 
     def _changed(self, functions: Functions, original: CodeType, code: CodeType, lines: range) -> Changed:
         """Return the functions that a mutant changes, each with its new code; none where it changes the import."""
