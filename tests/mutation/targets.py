@@ -70,6 +70,7 @@ TARGETS = (
             "_known_serials: node.inventory.drives if node.inventory is not None else None → node.inventory.drives if True else None":
             "a node without inventory has no network cards, and is refused before",
         },
+        held=True,
     ),
     *(
         Target(f"{STEPS}/install/{name}.py", INSTALL)
@@ -106,6 +107,7 @@ TARGETS = (
             "renew: if not lost → if False": "the claims are read, and none of them is reported",
             "_bury: if dead → if True": "no run is none of the claims' runs",
         },
+        held=True,
         only="not postgresql",
     ),
 )  # fmt: skip
