@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.scheduler.slurm_reboots import SlurmReboots
+from clusterctl.edges.site import Site
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import require_no_hold, require_no_open_act, require_serial
@@ -46,7 +46,7 @@ def _question(_request: RebootRequest, names: Sequence[str]) -> str:
 def _check(context: SiteContext, request: RebootRequest, nodes: Sequence[NodeState]) -> None:
     """Raise `UsageError` where the site has no Slurm, and for the first node that may not serve afterwards."""
     checked_reason(request.reason)
-    _slurm(context)
+    _require_slurm(context)
     now = CLOCK.now()
     for node in nodes:
         require_serial(node)
@@ -57,23 +57,25 @@ def _check(context: SiteContext, request: RebootRequest, nodes: Sequence[NodeSta
             raise UsageError(f"it is {node.stage.value}: Slurm must not give it work", where=node.name, remedy=remedy)
 
 
-def _slurm(context: SiteContext) -> SlurmSettings:
-    settings = context.site.settings.scheduler
-    if not isinstance(settings, SlurmSettings):
-        remedy = "clusterctl hold, then clusterctl power cycle; or add scheduler: {kind: slurm}"
-        raise UsageError("the site's scheduler is not Slurm", where=context.site.where("scheduler"), remedy=remedy)
-    return settings
+def _require_slurm(context: SiteContext) -> None:
+    if not isinstance(context.site.settings.scheduler, SlurmSettings):
+        raise _no_slurm(context.site)
+
+
+def _no_slurm(site: Site) -> UsageError:
+    remedy = "clusterctl hold, then clusterctl power cycle; or add scheduler: {kind: slurm}"
+    return UsageError("the site's scheduler is not Slurm", where=site.where("scheduler"), remedy=remedy)
 
 
 def _act(work: Work[RebootRequest]) -> Iterator[Outcome]:
     context, request = work.context, work.request
-    scheduler = work.adapters.scheduler
-    if scheduler is None:
-        raise UsageError("the site has no scheduler", where="scheduler", remedy="add scheduler: {kind: slurm}")
+    scheduler, reboots = work.adapters.scheduler, work.adapters.reboots
+    if scheduler is None or reboots is None:
+        raise _no_slurm(context.site)
     pool = reboot_pool(context.journal, context.site.settings.fabric.reboots)
     services = RebootServices(
         scheduler=scheduler,
-        reboots=SlurmReboots(_slurm(context).ssh),
+        reboots=reboots,
         permits=NodePermits(pool),
         checks=partial(_troubles, context, work.cancelled),
         drain_s=request.drain_minutes * 60.0,

@@ -267,5 +267,5 @@ def _is_back(turn: _Turn, seen: NodeBoot | None) -> bool:
 
 
 def _rebooted(details: SchedulerRebootDetails, seen: NodeBoot) -> bool:
-    """Return whether the last boot is another one. The scheduler computes its time again and again, to a second or two."""
+    """Return whether the last boot is another one. Its time is computed each time, to a second or two."""
     return seen.booted is not None and seen.booted > datetime.fromisoformat(details.booted) + JITTER
