@@ -91,6 +91,20 @@ def watch(context: SiteContext, request: WatchRequest, control: Control) -> Supe
 
 def stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
     """Order the end of a run, cancel its job, and see it end; where another watcher follows it, that one does."""
+    found = order_stop(context, request, control)
+    if found.outcome is not None:
+        return found
+    try:
+        return watch(context, WatchRequest(run=found.id, poll_s=1.0), control)
+    except UsageError:
+        return named(context, found.id)  # its watcher sees the end
+
+
+def order_stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
+    """Order the end of a run, and cancel its job; the next look of its watcher records the end.
+
+    Raises `UsageError` where the run is over.
+    """
     found = named(context, request.run)
     last = found.last
     if found.outcome is not None:
@@ -105,10 +119,7 @@ def stop(context: SiteContext, request: StopRequest, control: Control) -> Superv
     context.journal.append([NewEvent(Stream.JOB, found.id, intent)])
     with closing(context.adapters()) as adapters:
         require_jobs(context, adapters).cancel(last.job, Deadline.after(SCHEDULER_S, control.cancelled))
-    try:
-        return watch(context, WatchRequest(run=found.id, poll_s=1.0), control)
-    except UsageError:
-        return named(context, found.id)  # its watcher sees the end
+    return named(context, found.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
