@@ -244,7 +244,7 @@ def test_an_owner_stops_an_own_run(readers: Readers, made: JobSite) -> None:
     assert answered(readers.owner, "/jobs/21/stop", "POST")["run"]["name"] == RUNNING
     assert CANCELLED == ["21"]
     *_, order = made.context.journal.history(Stream.JOB, RUNNING)
-    assert (order.actor, data_of(order)["failure"], data_of(order)["job"]) == ("own", "ended", "21")
+    assert (order.actor, data_of(order)["failure"], data_of(order)["job"]) == ("token:own", "ended", "21")
 
 
 def test_what_is_over_or_not_supervised_is_not_stopped(readers: Readers) -> None:
