@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 
@@ -14,8 +14,8 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts, TableReader, TelemetryReader
 from clusterctl.edges.installers import Backend, Installers, NoInstaller
-from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
-from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
+from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, MaasTurn, StateLimits
+from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs, at_once
 from clusterctl.edges.resources import resource
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmJobs, SlurmScheduler
 from clusterctl.edges.site import Site, contents
@@ -26,16 +26,27 @@ from clusterctl.fleet.selectors import matching
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
+from clusterctl.ports import Journal
 from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
+from clusterctl.steps.executor.permits import PowerPools, logged, maas_pool
 
 
 class SiteAdapters:
     """Meet `Adapters` with the real systems, as the site names them."""
 
-    def __init__(self, site: Site, access: Access = Access.FULL) -> None:
+    def __init__(
+        self,
+        site: Site,
+        access: Access = Access.FULL,
+        journal: Journal | None = None,
+        on_wait: Callable[[str], None] = logged,
+    ) -> None:
+        """`journal`: limits hold over all of its runs, not only over this one; `on_wait` receives what it waits for."""
         self._site = site
+        self._journal = journal
+        self._on_wait = on_wait
         self._access = access
         self._settings = site.settings
         self._origin = site.origin
@@ -49,10 +60,22 @@ class SiteAdapters:
         return RedfishBmcs(
             CLOCK,
             known=known_bmcs(self._site),
-            stagger=PowerOnStagger(stagger(self._site), stagger_group(self._site)),
+            stagger=self._stagger(),
             read_only=self._access is not Access.FULL,
             origin=self._origin,
         )
+
+    def _stagger(self) -> PowerOnStagger:
+        spread, group_of = stagger(self._site), stagger_group(self._site)
+        if self._journal is None:
+            return PowerOnStagger(spread, group_of)
+        return PowerOnStagger(spread, group_of, PowerPools(self._journal, spread, self._on_wait).held)
+
+    def _maas_turn(self, at_most: int) -> MaasTurn:
+        if self._journal is None:
+            return at_once
+        pool = maas_pool(self._journal, at_most, self._on_wait)
+        return lambda deadline: pool.taken(1, deadline)
 
     @property
     def accounts(self) -> RedfishBmcs:
@@ -72,9 +95,9 @@ class SiteAdapters:
         """By their names in the site file."""
         found: dict[str, Backend] = {}
         if self._settings.maas is not None:
-            settings = maas_settings(self._site)
-            maas = MaasInstaller(settings, CLOCK)
-            found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK))
+            settings, turn = maas_settings(self._site), self._maas_turn(self._settings.maas.requests_at_once)
+            maas = MaasInstaller(settings, CLOCK, turn=turn)
+            found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK, turn))
         if self._settings.pxe is not None:
             from clusterctl.operations.pxe import pxe_installer
 
