@@ -78,9 +78,10 @@ class SiteContext:
         """Return adapters to the outside systems; the caller closes them."""
         if self.connect is not None:
             return self.connect(self.site, access)
-        from clusterctl.operations.site_adapters import SiteAdapters  # here: what only reads the journal starts sooner
+        from clusterctl.operations.shared_limits import SharedLimits  # here: what only reads the journal starts sooner
+        from clusterctl.operations.site_adapters import SiteAdapters
 
-        return SiteAdapters(self.site, access, self.journal, self.on_wait)
+        return SiteAdapters(self.site, access, SharedLimits(self.journal, self.on_wait))
 
     def reporting(self, on_wait: Callable[[str], None]) -> SiteContext:
         """Return the same site and run, which reports what it waits for."""

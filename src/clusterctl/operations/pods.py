@@ -45,7 +45,7 @@ class WorkerGroup:
         return not self.reach, sum(ip_network(one).num_addresses for one in self.reach), self.pool, self.reach
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunPart:
     """What one group of workers is to do. `approved`: the digest of its own preview."""
 
@@ -70,7 +70,7 @@ def split(context: SiteContext, operation: Previewed, request: Any, preview: Pre
     groups = grouped(addresses(context, names), _live(context))
     if len(groups) == 1:
         (group,) = groups
-        return (RunPart(pool=group.pool, nodes=names, request=request, approved=preview.digest),)
+        return (RunPart(group.pool, names, request, preview.digest),)
     chooses = _CHOOSES.get(type(request).__name__)
     if chooses is None:
         remedy = "name a pool whose workers reach all of its nodes, or order it once for each pool"
@@ -81,7 +81,7 @@ def split(context: SiteContext, operation: Previewed, request: Any, preview: Pre
         part = replace(request, **{chooses: nodes})
         found = operation.preview(context, part)
         effects.update(found.effects)
-        parts.append(RunPart(pool=group.pool, nodes=nodes, request=part, approved=found.digest))
+        parts.append(RunPart(group.pool, nodes, part, found.digest))
     if effects != set(preview.effects):
         remedy = "read the new preview; where it stays so, order it once for each pool"
         raise ConflictError("the parts of the order would not do what was approved", where="--queue", remedy=remedy)

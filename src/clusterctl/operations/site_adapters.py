@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
 
@@ -25,28 +25,20 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.selectors import matching
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
+from clusterctl.operations.shared_limits import SharedLimits
 from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
-from clusterctl.ports import Journal
 from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
-from clusterctl.steps.executor.permits import PowerPools, logged, maas_pool
 
 
 class SiteAdapters:
     """Meet `Adapters` with the real systems, as the site names them."""
 
-    def __init__(
-        self,
-        site: Site,
-        access: Access = Access.FULL,
-        journal: Journal | None = None,
-        on_wait: Callable[[str], None] = logged,
-    ) -> None:
-        """`journal`: limits hold over all of its runs, not only over this one; `on_wait` receives what it waits for."""
+    def __init__(self, site: Site, access: Access = Access.FULL, limits: SharedLimits | None = None) -> None:
+        """Without `limits` those of the site hold for this run alone."""
         self._site = site
-        self._journal = journal
-        self._on_wait = on_wait
+        self._limits = limits
         self._access = access
         self._settings = site.settings
         self._origin = site.origin
@@ -67,15 +59,12 @@ class SiteAdapters:
 
     def _stagger(self) -> PowerOnStagger:
         spread, group_of = stagger(self._site), stagger_group(self._site)
-        if self._journal is None:
+        if self._limits is None:
             return PowerOnStagger(spread, group_of)
-        return PowerOnStagger(spread, group_of, PowerPools(self._journal, spread, self._on_wait).held)
+        return PowerOnStagger(spread, group_of, self._limits.power_on(spread))
 
     def _maas_turn(self, at_most: int) -> MaasTurn:
-        if self._journal is None:
-            return at_once
-        pool = maas_pool(self._journal, at_most, self._on_wait)
-        return lambda deadline: pool.taken(1, deadline)
+        return at_once if self._limits is None else self._limits.maas(at_most)
 
     @property
     def accounts(self) -> RedfishBmcs:

@@ -61,16 +61,16 @@ def test_a_wait_can_be_stopped() -> None:
 
 def test_the_permit_of_all_runs_is_held_within_this_runs_own() -> None:
     """It is asked for the machine's group, and is returned before another machine of this run may come on."""
-    heard: list[str] = []
+    reports: list[str] = []
 
     @contextmanager
     def shared(group: str, _deadline: Deadline) -> Iterator[None]:
-        heard.append(f"{group} begins")
+        reports.append(f"{group} begins")
         yield
-        heard.append(f"{group} ends")
+        reports.append(f"{group} ends")
 
     stagger = PowerOnStagger(Stagger(1, 0), rack, shared)
     for host in ("a1", "a2", "b1"):
         with stagger.permit(host)(Deadline.after(60)):
-            heard.append(host)
-    assert heard == ["a begins", "a1", "a ends", "a begins", "a2", "a ends", "b begins", "b1", "b ends"]
+            reports.append(host)
+    assert reports == ["a begins", "a1", "a ends", "a begins", "a2", "a ends", "b begins", "b1", "b ends"]

@@ -150,8 +150,8 @@ def test_permits_of_nodes_are_renewed(url: str) -> None:
 
 def test_machines_of_a_rack_come_on_one_after_the_other_over_two_runs(url: str) -> None:
     """A machine counts until it is on and for the stagger after that, for every run; those of another rack do not."""
-    said: list[str] = []
-    first, second = (PowerPools(journal(url, run), Stagger(2, 3600), said.append) for run in ("r1", "r2"))
+    reports: list[str] = []
+    first, second = (PowerPools(journal(url, run), Stagger(2, 3600), reports.append) for run in ("r1", "r2"))
     with first.held("A1", over()):
         pass
     with second.held("A1", over()), second.held("A2", over()):
@@ -159,11 +159,11 @@ def test_machines_of_a_rack_come_on_one_after_the_other_over_two_runs(url: str) 
             pytest.fail("a third machine of the rack came on")
         with first.held("A2", over()):
             pass
-    assert said == ["waiting until other machines of A1 are on: 2 within 3600 s (power.stagger)"]
+    assert reports == ["waiting until other machines of A1 are on: 2 within 3600 s (power.stagger)"]
 
 
 def test_a_rest_ends_by_itself(url: str) -> None:
-    """The database's clock ends it; nobody has to return what rests."""
+    """The database's clock ends it, without a release."""
     pools = PowerPools(journal(url), Stagger(1, 0.01))
     for _ in range(3):
         with pools.held("", over(1e9)):
@@ -172,14 +172,14 @@ def test_a_rest_ends_by_itself(url: str) -> None:
 
 def test_requests_to_maas_are_counted_over_two_runs(url: str) -> None:
     """What waits reports why, once for each wait."""
-    said: list[str] = []
-    first, second = (maas_pool(journal(url, run), 1, said.append) for run in ("r1", "r2"))
+    reports: list[str] = []
+    first, second = (maas_pool(journal(url, run), 1, reports.append) for run in ("r1", "r2"))
     with (
         first.taken(1, over()),
         pytest.raises(NoPermitError, match="requests_at_once"),
         second.taken(1, over()),
     ):
         pytest.fail("a second request was sent")
-    assert len(said) == 1
+    assert len(reports) == 1
     with second.taken(1, over()):
         pass
