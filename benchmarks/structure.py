@@ -163,10 +163,12 @@ def main() -> None:
     imported_by = importers(found)
     product = [module for module in found.values() if not module.of_the_lab]
     lab = [module for module in found.values() if module.of_the_lab]
-    names: Counter[str] = Counter()
+    names, lines = Counter[str](), Counter[str]()
     for module in product:
         names[package(module)] += public_names(module)
+        lines[package(module)] += module.lines
     rows = [*figures("product", product, imported_by), *(figures("lab", lab, imported_by) if lab else ())]
+    rows += [(f"lines of {each}", f"{count:,}") for each, count in sorted(lines.items()) if count]
     rows += [(f"public names of {each}", str(count)) for each, count in sorted(names.items()) if count]
     print("| figure | value |\n|---|---|")
     for label, value in rows:

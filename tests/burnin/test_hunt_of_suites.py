@@ -22,7 +22,7 @@ CASES = [
 @pytest.mark.parametrize(("world", "trials"), CASES)
 def test_what_is_bad_is_named_as_what_it_is_and_nothing_else(world: str, trials: int) -> None:
     """One miss at most in all hunts of a world, no host accused falsely, nothing called settled that is not."""
-    results = [hunted("bootstrap", fleet) for fleet in fleets(WORLDS[world], 48, trials, seed=1)]
+    results = [hunted("bootstrap", fleet) for fleet in fleets(WORLDS[world], 48, range(trials), seed=1)]
     assert not any(result.accused for result in results)
     assert sum(not result.named for result in results) <= 1
     assert not any(result.settled and not result.named for result in results)
@@ -30,6 +30,6 @@ def test_what_is_bad_is_named_as_what_it_is_and_nothing_else(world: str, trials:
 
 def test_three_hosts_of_five_hundred() -> None:
     """That fail 70 % of their runs."""
-    for fleet in fleets(WORLDS["host-3"], 511, 1, seed=1):
+    for fleet in fleets(WORLDS["host-3"], 511, range(1), seed=1):
         result = hunted("bootstrap", fleet)
         assert (result.named, result.accused) == (True, False)

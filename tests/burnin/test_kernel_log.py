@@ -12,10 +12,11 @@ from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
-from clusterctl_burnin.kernel_log.known_lines import KnownLines, shipped_patterns
+from clusterctl_burnin.kernel_log.known_lines import ANY_LEVEL, KnownLines, shipped_patterns
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.kernel_log.xids import gpu_errors
+from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import ProbeResult
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kernel_lines import LINES, cases
@@ -150,6 +151,8 @@ def test_the_shipped_tables_are_sound() -> None:
 
     A rule's pattern does not match everything either; a rule that is not `pass` has a remedy.
     """
+    rows = [line.split("\t") for line in text_of("data/kernel_lines.tsv").splitlines() if not line.startswith("#")]
+    assert all(row[1] and row[2:] in ([], [ANY_LEVEL]) for row in rows)
     for pattern in shipped_patterns():
         regex = re.compile(pattern)
         assert not regex.search("")
@@ -157,6 +160,15 @@ def test_the_shipped_tables_are_sound() -> None:
     for rule in shipped_rules().rules:
         assert all(not re.search(pattern, "") for pattern in rule.patterns), rule.cause
         assert rule.remedy or rule.verdict is Verdict.PASS, rule.cause
+
+
+def test_only_a_marked_row_hides_a_severe_message() -> None:
+    """The same text is known at level warn, and must be looked at from level crit on; a site's own entry counts for both."""
+    text = "systemd[1]: Freezing execution."
+    assert [f.verdict for f in found(append(text))] == [Verdict.PASS]
+    for level in ("crit", "alert", "emerg"):
+        assert [f.verdict for f in found(append(text, level=level))] == [Verdict.INCONCLUSIVE]
+    assert set(shipped_patterns(severe=True)) < set(shipped_patterns())
 
 
 def test_each_pattern_has_a_labelled_line() -> None:

@@ -93,6 +93,6 @@ def test_pairs_that_cannot_meet_are_reported_with_what_to_change() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_bad_path_between_two_of_many_hosts_is_named(seed: int) -> None:
     """By the shipped suite, in a fleet whose hosts do not fit one group."""
-    for fleet in fleets(WORLDS["pair"], 130, 1, seed=seed):
+    for fleet in fleets(WORLDS["pair"], 130, range(1), seed=seed):
         result = hunted("bootstrap", fleet)
         assert (result.named, result.accused) == (True, False)

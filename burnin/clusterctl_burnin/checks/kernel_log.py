@@ -46,7 +46,7 @@ from clusterctl_burnin.kernel_log.combined import (
     processor_errors,
     slot_power,
 )
-from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
+from clusterctl_burnin.kernel_log.known_lines import SEVERE, KnownLines, KnownTest
 from clusterctl_burnin.kernel_log.nvidia_codes import switch_severity, switch_verdict, sxid_table
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.rules import Hit
@@ -59,8 +59,7 @@ DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 
 """With facility and level; the kernel's buffer has at most some MiB."""
 _NAME = "kernel_log"
 _UNKNOWN = "look the message up with the vendor, then add it to the table of known messages"
-_SEVERE = ("emerg", "alert", "crit")
-_WORTH = (*_SEVERE, "err", "warn", "")
+_WORTH = (*SEVERE, "err", "warn", "")
 """Levels of messages that should be known, the worst first. Empty: the log has no levels."""
 _QUOTED = 5
 _NVIDIA = re.compile("NVRM:|SXid|available PCIe bandwidth, limited")
@@ -235,7 +234,7 @@ def _unknown_messages(log: KernelLog, known_lines: KnownLines) -> Iterator[Findi
 def _severe(message: Message) -> bool:
     text, rules = message.text[:_JUDGED_LENGTH], shipped_rules()
     unknown_error = message.level == "err" and rules.concerns_training(text)
-    return message.level in _SEVERE or unknown_error or rules.suspects(text)
+    return message.level in SEVERE or unknown_error or rules.suspects(text)
 
 
 def _unknown_finding(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:
@@ -266,8 +265,8 @@ def _unknown_finding(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) ->
 
 
 def _unknown(kind: LineKind, known: KnownTest) -> bool:
-    text = kind.message.text
-    return kind.message.level in _WORTH and not known(text) and not _judged(text) and not _judged(kind.ones)
+    message = kind.message
+    return message.level in _WORTH and not known(message) and not _judged(message.text) and not _judged(kind.ones)
 
 
 def _lost_beginning(log: KernelLog) -> Iterator[Finding]:

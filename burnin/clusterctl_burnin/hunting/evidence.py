@@ -18,8 +18,8 @@ SMALLEST_LEAF = 3
 """Of a leaf with fewer hosts, the hosts are suspected instead."""
 
 
-_Index = Mapping[tuple[PartKind, str], list[int]]
-"""The indices of runs by a part in them: the kind, and the name of the host or leaf."""
+_Index = Mapping[PartKind, Mapping[str, list[int]]]
+"""The indices of runs by a part in them: the kind, then the name of the host or leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,25 @@ class HuntCandidate:
     weight: float
     failed: tuple[int, ...]
 
-    def explains(self, noise: Sequence[float]) -> float:
-        """Return the log odds of the part alone against noise alone."""
-        return self.weight + sum([math.log((1 - (1 - noise[run]) * self.silent) / noise[run]) for run in self.failed])
+    def odds(self, noise: Sequence[float]) -> float:
+        """Return the log odds of its failed runs, if the part is bad, against noise alone."""
+        return sum([math.log((1 - (1 - noise[run]) * self.silent) / noise[run]) for run in self.failed])
+
+
+def explained(found: Sequence[HuntCandidate], noise: Sequence[float]) -> list[float]:
+    """Return for each candidate the log odds of the part alone against noise alone.
+
+    All pairs of a wide group have the same failed runs, so that these are weighed once.
+    """
+    known: dict[tuple[float, tuple[int, ...]], float] = {}
+    scores = []
+    for candidate in found:
+        key = (candidate.silent, candidate.failed)
+        odds = known.get(key)
+        if odds is None:
+            odds = known[key] = candidate.odds(noise)
+        scores.append(candidate.weight + odds)
+    return scores
 
 
 class HuntEvidence:
@@ -55,36 +71,43 @@ class HuntEvidence:
     def candidates(self, assumptions: Assumptions) -> list[HuntCandidate]:
         """Return every part that was in a failed run, each with each way to be bad, in a fixed order."""
         passed, failed = self._index(self.passed), self._index(self.failed)
-        found = []
-        for part, (good, bad) in self._parts(passed, failed):
-            ways = assumptions.ways(part.kind)
-            prior = assumptions.prior(part.kind, self._hosts) / len(ways)
-            for shows in ways:
-                weight = math.log(prior / (1 - prior)) + good * math.log(1 - shows)
-                found.append(HuntCandidate(part, 1 - shows, weight, bad))
-        return found
+        ways = {kind: self._ways(kind, assumptions) for kind in PartKind}
+        return [
+            HuntCandidate(part, 1 - shows, odds + good * hidden, bad)
+            for part, (good, bad) in self._parts(passed, failed)
+            for shows, odds, hidden in ways[part.kind]
+        ]
+
+    def _ways(self, kind: PartKind, assumptions: Assumptions) -> list[tuple[float, float, float]]:
+        """Return each way to be bad: how often it shows, and the logarithms of its prior odds and of not showing."""
+        ways = assumptions.ways(kind)
+        prior = assumptions.prior(kind, self._hosts) / len(ways)
+        return [(shows, math.log(prior / (1 - prior)), math.log(1 - shows)) for shows in ways]
 
     def _index(self, runs: Sequence[HuntRun]) -> _Index:
-        found: dict[tuple[PartKind, str], list[int]] = defaultdict(list)
+        by_host: dict[str, list[int]] = defaultdict(list)
+        by_leaf: dict[str, list[int]] = defaultdict(list)
+        by_uplink: dict[str, list[int]] = defaultdict(list)
         for index, run in enumerate(runs):
             for name in run.group:
-                found[PartKind.HOST, name].append(index)
+                by_host[name].append(index)
             leaves = {self._leaf_of[name] for name in run.group if name in self._leaf_of}
             for leaf in leaves:
-                found[PartKind.LEAF, leaf].append(index)
+                by_leaf[leaf].append(index)
                 if len(leaves) > 1:
-                    found[PartKind.UPLINK, leaf].append(index)
-        return found
+                    by_uplink[leaf].append(index)
+        return {PartKind.HOST: by_host, PartKind.LEAF: by_leaf, PartKind.UPLINK: by_uplink}
 
     def _parts(self, passed: _Index, failed: _Index) -> Iterator[tuple[HuntPart, tuple[int, tuple[int, ...]]]]:
         """Yield each part, in how many passed runs it was, and in which failed ones."""
         if len(self.failed) > 1:
             yield HuntPart(PartKind.ALL, ()), (len(self.passed), tuple(range(len(self.failed))))
-        for kind, name in sorted(failed):
-            part = self._part_of(kind, name, failed[kind, name])
-            if part is not None:
-                yield part, (len(passed.get((kind, name), ())), tuple(failed[kind, name]))
-        yield from self._pairs({name: runs for (kind, name), runs in passed.items() if kind is PartKind.HOST})
+        for kind, by_name in sorted(failed.items()):
+            for name, runs in sorted(by_name.items()):
+                part = self._part_of(kind, name, runs)
+                if part is not None:
+                    yield part, (len(passed[kind].get(name, ())), tuple(runs))
+        yield from self._pairs(passed[PartKind.HOST])
 
     def _pairs(self, passed: Mapping[str, Sequence[int]]) -> Iterator[tuple[HuntPart, tuple[int, tuple[int, ...]]]]:
         """Yield each pair of hosts that failed together. `passed`: the indices of the passed runs, by host."""
@@ -124,7 +147,7 @@ def near(found: Sequence[HuntCandidate], noise: Sequence[float]) -> list[HuntCan
 
     A leaf explains many runs at once, so that it is no measure for hosts, several of which may explain them together.
     """
-    scores = [candidate.explains(noise) for candidate in found]
+    scores = explained(found, noise)
     best = {shared: [0.0] * len(noise) for shared in (False, True)}
     for candidate, score in zip(found, scores, strict=True):
         mine = best[candidate.part.kind in SHARED]

@@ -66,6 +66,7 @@ class Hunt:
         self._topology = topology or {}
         self._record: Record = rebuilt(events)
         self._posteriors: Mapping[Rail, Posterior] | None = None
+        self._meetings, self._counted = Meetings(), 0
         if not all(one.hosts <= set(self._hosts) for one in self._record.rounds.values()):
             raise ValueError("these are the events of another hunt: they name hosts that are not in this one")
 
@@ -157,7 +158,7 @@ class Hunt:
 
     def _follow_up(self, number: int, hosts: _Hosts, cases: Sequence[PosteriorCase]) -> tuple[Group, ...]:
         bad = hosts.doubtful - hosts.suspects
-        others = [name for name in hosts.present if name not in hosts.proven and name not in bad]
+        others = _among(hosts.present, {*hosts.present}.difference(hosts.proven, bad))
         pool = FollowUpPool(hosts.proven, others, self._topology, self._met(), self._rules.least)
         sizes = Sizes(self._rules.least, self._rules.most)
         return tuple(follow_up(cases, pool, FollowUpLimits(sizes, self._rules.widest, self._rules.sure), number))
@@ -225,12 +226,12 @@ class Hunt:
 
     def _met(self) -> Meetings:
         """Return who met in groups of the usual size. Wide rounds have all together alike, where they are planned."""
-        met = Meetings()
-        for one in self._record.rounds.values():
+        for one in [*self._record.rounds.values()][self._counted :]:
+            self._counted += 1
             for group in one.groups:
                 if not self._is_wide(group) or not self._rules.meetings:
-                    met.add(group)
-        return met
+                    self._meetings.add(group)
+        return self._meetings
 
     def _is_wide(self, group: Group) -> bool:
         return len(group) >= 2 * self._rules.most

@@ -97,7 +97,7 @@ def host(name: str) -> HuntPart:
 
 
 def pair(one: str, other: str) -> HuntPart:
-    return HuntPart(PartKind.PAIR, (min(one, other), max(one, other)))
+    return HuntPart(PartKind.PAIR, (one, other) if one < other else (other, one))
 
 
 Topology = Mapping[str, str]

@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from clusterctl_burnin.hunting.evidence import HuntCandidate, HuntEvidence
+from clusterctl_burnin.hunting.evidence import HuntCandidate, HuntEvidence, explained
 from clusterctl_burnin.hunting.model import Assumptions
 
 TURNS = 4
@@ -48,7 +48,7 @@ def _chosen(found: Sequence[HuntCandidate], noise: Sequence[float]) -> tuple[flo
     """
     silent = [1.0] * len(noise)
     weight, taken = 0.0, set()
-    queue = [(-candidate.explains(noise), index) for index, candidate in enumerate(found)]
+    queue = [(-score, index) for index, score in enumerate(explained(found, noise))]
     queue = [item for item in queue if item[0] < 0]
     heapq.heapify(queue)
     while queue:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl_burnin.hunting.evidence import HuntCandidate, HuntEvidence, near
+from clusterctl_burnin.hunting.evidence import HuntCandidate, HuntEvidence, explained, near
 from clusterctl_burnin.hunting.model import SHARED, Assumptions, HuntPart, PartKind, Rail
 from clusterctl_burnin.hunting.noise_levels import noise_of_runs
 from clusterctl_burnin.hunting.record import HuntRun
@@ -142,25 +142,28 @@ def _apart(failed: int, found: Sequence[HuntCandidate]) -> Iterable[tuple[list[i
 def _case(
     evidence: HuntEvidence, members: Sequence[int], found: Sequence[HuntCandidate], noise: Sequence[float]
 ) -> PosteriorCase:
-    found = sorted(found, key=lambda c: (-c.explains(noise), c.part, c.silent))
-    weights = _weights(found, noise, len(members))
-    by_parts: dict[frozenset[HuntPart], float] = defaultdict(float)
-    marginal: dict[HuntPart, float] = defaultdict(float)
-    shown: dict[HuntPart, float] = defaultdict(float)
-    for chosen, weight in weights.items():
-        by_parts[frozenset(found[index].part for index in chosen)] += weight
+    parts = sorted({candidate.part for candidate in found}, key=lambda part: (part.kind, part.names, part.label))
+    rank = {part: number for number, part in enumerate(parts)}
+    scored = zip(explained(found, noise), (rank[candidate.part] for candidate in found), found, strict=True)
+    ordered = sorted(scored, key=lambda s: (-s[0], s[1], s[2].silent))
+    found, ranks = [candidate for *_, candidate in ordered], [number for _, number, _ in ordered]
+    by_parts: dict[frozenset[int], float] = defaultdict(float)
+    marginal: dict[int, float] = defaultdict(float)
+    shown: dict[int, float] = defaultdict(float)
+    for chosen, weight in _weights(found, noise, len(members)).items():
+        by_parts[frozenset([ranks[index] for index in chosen])] += weight
         for index in chosen:
-            marginal[found[index].part] += weight
-            shown[found[index].part] += weight * (1 - found[index].silent)
+            marginal[ranks[index]] += weight
+            shown[ranks[index]] += weight * (1 - found[index].silent)
     total = math.fsum(by_parts.values())
-    sets = sorted(((parts, weight / total) for parts, weight in by_parts.items()), key=lambda s: (-s[1], sorted(s[0])))
-    ordered = sorted(marginal.items(), key=lambda item: (-item[1], item[0]))
+    sets = sorted(((its, weight / total) for its, weight in by_parts.items()), key=lambda s: (-s[1], sorted(s[0])))
+    best_first = sorted(marginal.items(), key=lambda item: (-item[1], item[0]))
     return PosteriorCase(
         runs=tuple(evidence.failed[run] for run in members),
         noise=tuple(noise[run] for run in members),
-        sets=tuple(sets),
-        parts={part: p / total for part, p in ordered},
-        shows={part: shown[part] / p for part, p in ordered},
+        sets=tuple((frozenset([parts[number] for number in its]), p) for its, p in sets),
+        parts={parts[number]: p / total for number, p in best_first},
+        shows={parts[number]: shown[number] / p for number, p in best_first},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,10 +42,12 @@ class Record:
     dropped: dict[str, int] = field(default_factory=dict)
     named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
     _runs: dict[Rail, tuple[HuntRun, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _counts: dict[bool, Mapping[str, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def apply(self, event: HuntEvent) -> None:
         """Add an event; the same event twice is one. Raises ValueError for a result of a group that was never asked."""
         self._runs.clear()
+        self._counts.clear()
         match event:
             case HuntRound():
                 if self.rounds.setdefault(event.number, event) != event:
@@ -85,8 +88,11 @@ class Record:
 
     def rails(self) -> tuple[Rail, ...]:
         """Return the rails that were measured. A job that could not be started measures none."""
-        outcomes = (item for one in self.outcomes.values() for item in one.items())
-        return _in_order({rail for rail, outcome in outcomes if outcome is not TrialOutcome.UNMEASURED})
+        rails: set[Rail] = set()
+        for outcomes in self.outcomes.values():
+            if not rails.issuperset(outcomes):
+                rails.update(rail for rail, outcome in outcomes.items() if outcome is not TrialOutcome.UNMEASURED)
+        return _in_order(rails)
 
     def runs(self, rail: Rail) -> tuple[HuntRun, ...]:
         """Return the runs that were measured on that rail; of one that failed, the hosts that it named, if any.
@@ -108,18 +114,25 @@ class Record:
 
     def measured(self) -> Mapping[str, int]:
         """Return in how many runs each host was measured, on the rail where it was least often."""
-        return _least([[run.group for run in self.runs(rail)] for rail in self.rails()])
+        return self._counted(all_runs=True)
 
     def passed(self) -> Mapping[str, int]:
         """Return in how many runs each host passed, on the rail where it passed least often."""
-        return _least([[run.group for run in self.runs(rail) if not run.failed] for rail in self.rails()])
+        return self._counted(all_runs=False)
+
+    def _counted(self, *, all_runs: bool) -> Mapping[str, int]:
+        if all_runs not in self._counts:
+            by_rail = [[run.group for run in self.runs(rail) if all_runs or not run.failed] for rail in self.rails()]
+            self._counts[all_runs] = _least(by_rail)
+        return self._counts[all_runs]
 
     def times(self) -> Mapping[Group, int]:
         """Return how often each group was asked."""
         return Counter(group for one in self.rounds.values() for group in one.groups)
 
     def asked(self) -> Mapping[str, int]:
-        return Counter(host for one in self.rounds.values() for host in one.hosts)
+        groups = itertools.chain.from_iterable(one.groups for one in self.rounds.values())
+        return Counter(itertools.chain.from_iterable(groups))
 
 
 def rebuilt(events: Iterable[HuntEvent]) -> Record:
@@ -131,8 +144,10 @@ def rebuilt(events: Iterable[HuntEvent]) -> Record:
 
 
 def _least(groups_by_rail: Sequence[Sequence[Group]]) -> Mapping[str, int]:
-    counts = [Counter(host for group in groups for host in group) for groups in groups_by_rail]
-    return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+    counts = [Counter(itertools.chain.from_iterable(groups)) for groups in groups_by_rail]
+    if len(counts) == 1:
+        return counts[0]
+    return {host: min(count[host] for count in counts) for host in set().union(*counts)}
 
 
 def _in_order(rails: Iterable[Rail]) -> tuple[Rail, ...]:

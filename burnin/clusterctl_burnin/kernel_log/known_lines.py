@@ -7,8 +7,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusterctl.formats.host.kernel_log import template
+from clusterctl.formats.host.kernel_log import Message, template
 from clusterctl_burnin.package_data import text_of
+
+SEVERE = ("emerg", "alert", "crit")
+"""Levels at which a shipped row counts only where it is marked so. A site's entries count at any level."""
+ANY_LEVEL = "any level"
+"""The mark, in the third column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,8 @@ class KnownLines:
 
     def test(self) -> KnownTest:
         """Return a test for these and the shipped ones."""
-        return KnownTest(self.templates, _combined((*shipped_patterns(), *self.patterns)))
+        usual, severe = ((*shipped_patterns(severe=severe), *self.patterns) for severe in (False, True))
+        return KnownTest(self.templates, _combined(usual), _combined(severe))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +34,20 @@ class KnownTest:
     """Return True for a message that is known."""
 
     templates: frozenset[str]
-    pattern: re.Pattern[str]
+    usual: re.Pattern[str]
+    severe: re.Pattern[str]
 
-    def __call__(self, text: str) -> bool:
-        return self.pattern.search(text) is not None or template(text) in self.templates
+    def __call__(self, message: Message) -> bool:
+        pattern = self.severe if message.level in SEVERE else self.usual
+        return pattern.search(message.text) is not None or template(message.text) in self.templates
 
 
 @functools.cache
-def shipped_patterns() -> tuple[str, ...]:
+def shipped_patterns(*, severe: bool = False) -> tuple[str, ...]:
+    """Return the shipped patterns; `severe`: only those that count at the severe levels, too."""
     lines = text_of("data/kernel_lines.tsv").splitlines()
-    return tuple(line.split("\t")[0] for line in lines if line and not line.startswith("#"))
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return tuple(row[0] for row in rows if not severe or row[2:] == [ANY_LEVEL])
 
 
 @functools.lru_cache(maxsize=16)

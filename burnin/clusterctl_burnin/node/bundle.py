@@ -3,9 +3,10 @@
 Standard library only, Python 3.9. The controller sends this file with `processes.py` to `python3 -` and calls `main`
 with the probes. It prints one JSON document and nothing else.
 
-Each probe runs in a session of its own with its own time-out. At the time-out, and when the probe has ended, everything
-left of its session is killed; processes that have left the session are killed at the end. A process that cannot be
-killed is left behind: the results of all other probes are printed nevertheless.
+Each probe runs in a session of its own with its own time-out. At the time-out everything left of its session is killed,
+and when the probe has ended everything left of its process group. All other processes that probes have started are
+killed at the end. A process that cannot be killed is left behind: the results of all other probes are printed
+nevertheless.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot eve
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: the caller of vfork(2) waits until then
 BUILT_IN: dict[str, list[str]] = {}  # by name: the text of the program, and of the worker that it starts
 LOADER: list[str] = []  # the text of a program that provides `processes.py` to the one after it, and the text of that
+USES_PROCESSES = "from clusterctl_burnin.node.processes import"
+PYTHON_OPTIONS = ("-I", "-S")  # the standard library only: without the site packages and their start-up files
 
 Probe = Dict[str, Any]
 Result = Dict[str, Any]
@@ -85,7 +88,11 @@ def command(argv: list[str]) -> list[str]:
     """
     replaced = SIMULATED.exists() and shutil.which(argv[0], path=PATH)
     texts = None if replaced else BUILT_IN.get(argv[0])
-    return argv if texts is None else [sys.executable, "-I", "-c", *LOADER, *texts, *argv[1:]]
+    if texts is None:
+        return argv
+    loader, processes = LOADER
+    needed = processes if USES_PROCESSES in texts[0] else ""  # compiling it takes as long as most programs run
+    return [sys.executable, *PYTHON_OPTIONS, "-c", loader, needed, *texts, *argv[1:]]
 
 
 def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | None, str, str]:
@@ -93,7 +100,14 @@ def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | 
     if shutil.which(argv[0], path=PATH) is None:
         return "missing", None, "", ""
     try:
-        ended = run([LAUNCHER, "--", *argv], limit, max_bytes=max_bytes, environment=ENVIRONMENT, session=True)
+        ended = run(
+            [LAUNCHER, "--", *argv],
+            limit,
+            max_bytes=max_bytes,
+            environment=ENVIRONMENT,
+            session=True,
+            all_groups=False,
+        )
     except OSError as error:
         return "missing", None, "", str(error)
     return ("timeout" if ended.code is None else "ok"), ended.code, ended.stdout, ended.stderr

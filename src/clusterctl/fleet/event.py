@@ -82,6 +82,8 @@ class Kind(enum.StrEnum):
     CAMPAIGN_ENDED = "campaign.ended"
     BURN_STARTED = "burn.started"
     BURN_STAGE_MEASURED = "burn.stage_measured"
+    BURN_SWITCH_GONE = "burn.switch_gone"
+    BURN_SWITCH_BACK = "burn.switch_back"
     BURN_ENDED = "burn.ended"
     JOB_ATTRIBUTED = "job.attributed"
     JOB_RUN_ORDERED = "job.run_ordered"

@@ -18,6 +18,7 @@ from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, 
 from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs, at_once
 from clusterctl.edges.resources import resource
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmJobs, SlurmScheduler
+from clusterctl.edges.scheduler.slurm_reboots import SlurmReboots
 from clusterctl.edges.site import Site, contents
 from clusterctl.edges.ssh import HostKeyScanner, ParamikoShell
 from clusterctl.fleet.errors import UsageError
@@ -28,7 +29,7 @@ from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.shared_limits import SharedLimits
 from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
 from clusterctl.ports.jobs import Jobs
-from clusterctl.ports.scheduler import Scheduler
+from clusterctl.ports.scheduler import Reboots, Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
 
 
@@ -168,6 +169,14 @@ class SiteAdapters:
                 where = self._site.where("scheduler", "nodes")
                 return ListedScheduler(frozenset(matching((node.name for node in self._site.nodes), patterns, where)))
             case None:
+                return None
+
+    @property
+    def reboots(self) -> Reboots | None:
+        match self._settings.scheduler:
+            case SlurmSettings(ssh=ssh):
+                return SlurmReboots(ssh)
+            case _:
                 return None
 
     @property

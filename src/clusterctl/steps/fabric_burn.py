@@ -18,6 +18,7 @@ from clusterctl.cabling.burn.routes import DirectedLink, Routes
 from clusterctl.cabling.burn.scope import BurnScope, links_of_leaves, links_within
 from clusterctl.cabling.burn.stages import BurnStage
 from clusterctl.cabling.health.findings import fabric_labels
+from clusterctl.cabling.health.judge import lost_switches
 from clusterctl.cabling.mass_failure import FEWEST
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.event import NewEvent, Payload, Stream
@@ -27,7 +28,14 @@ from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted, FailedFlow
+from clusterctl.fleet.payloads.runs import (
+    BurnEnded,
+    BurnStageMeasured,
+    BurnStarted,
+    BurnSwitchBack,
+    BurnSwitchGone,
+    FailedFlow,
+)
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.identifiers import guid_of
 from clusterctl.formats.infiniband.adapters import parse_ibstat
@@ -56,6 +64,8 @@ READ_S = 300.0
 """Seconds for one reading of the fabric, its tables or its counters."""
 RETRIES = 3
 """So many stages in a row may be without a result before the burn stops."""
+PAUSE_S = 30.0
+"""Seconds after a stage without a result: by then the subnet manager has seen a change."""
 SEPARATIONS = 4
 """So many stages of a cycle look for the slow links of slow flows."""
 _NAMED = 5
@@ -122,7 +132,8 @@ class BurnSettings:
 class Ready:
     """The fabric and its tables, read one after the other, and their plan."""
 
-    fabric: Observed[str]
+    read: Observed[str]
+    fabric: Fabric
     plan: BurnPlan
 
 
@@ -171,6 +182,7 @@ class FabricBurn:
     _slow: int = 0
     _flows: int = 0
     _within: set[DirectedLink] = field(default_factory=set)
+    _gone: set[Guid] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.stage_s = self.settings.stage_s
@@ -201,6 +213,8 @@ class FabricBurn:
             self.coverage.add(StageReading(stage.cycle, _ways_in(ways, before.fabric), before, after))
             self.cycle = max(self.cycle, stage.cycle)
             self.stages += 1
+        if self.coverage.fabric is not None and self.coverage.latest is not None:
+            self._gone = set(lost_switches(self.coverage.fabric, self.coverage.latest))
         return self.stages
 
     def ready(self, deadline: Deadline, suspects: frozenset[DirectedLink] = frozenset()) -> Ready:
@@ -220,7 +234,7 @@ class FabricBurn:
         plan = plan_burn(fabric, tables, None, Lengths(rounds=0), scope)
         if not self.settings.scope.whole:
             self._within |= links_within(fabric, plan, adapters) if wanted is None else wanted
-        return Ready(read, plan)
+        return Ready(read, fabric, plan)
 
     def _adapters(self) -> dict[Guid, PortName]:
         rails = self.settings.scope.rails
@@ -243,16 +257,24 @@ class FabricBurn:
             try:
                 done = not self._next(deadline)
             except (EdgeError, ParseError) as error:
-                self._failures += 1
-                self.on_event(f"a stage has no result: {error}")
-                if self._failures >= RETRIES:
-                    return self._end(f"{RETRIES} stages in a row had no result, the last one because {error.message}")
+                if reason := self._failed(error, deadline):
+                    return self._end(reason)
                 continue
             if reason := self._stop_reason():
                 return self._end(reason)
             if done and not self._separate(deadline):
                 self.cycle += 1
         return self._end("")
+
+    def _failed(self, error: EdgeError | ParseError, deadline: Deadline) -> str:
+        """Wait before the next try; return why there is none, empty where there is one."""
+        self._failures += 1
+        self.on_event(f"a stage has no result: {error}")
+        if self._failures >= RETRIES:
+            return f"{RETRIES} stages in a row had no result, the last one because {error.message}"
+        if deadline.remaining > PAUSE_S:
+            deadline.sleep(PAUSE_S, "waiting for the subnet manager")
+        return ""
 
     def _stop_reason(self) -> str:
         """Return why the burn must stop: so much is bad that the cause is no single link."""
@@ -268,7 +290,7 @@ class FabricBurn:
 
     def _next(self, deadline: Deadline) -> bool:
         """Run the next stage of this cycle; return False where every link is loaded."""
-        ready = self.ready(deadline)
+        ready = self._ready(deadline)
         left = ready.plan.stages.stages
         if not left:
             return False
@@ -294,7 +316,7 @@ class FabricBurn:
             self._separations = 0
             return False
         self._separations += 1
-        ready = self.ready(deadline, suspects)
+        ready = self._ready(deadline, suspects)
         stage = ready.plan.stages.stages[0]
         if not stage.flows:
             return False
@@ -302,6 +324,38 @@ class FabricBurn:
         if not self._stage(ready, stage, deadline):
             return True
         return self.coverage.unseparated != suspects
+
+    def _ready(self, deadline: Deadline, suspects: frozenset[DirectedLink] = frozenset()) -> Ready:
+        """Return what `ready` does, once switches that went away or came back are written down.
+
+        Raises `EdgeError` where fewer than two hosts are left in the fabric.
+        """
+        try:
+            ready = self.ready(deadline, suspects)
+        except UsageError as error:
+            if not self.stages:
+                raise
+            raise EdgeError(error.message, where="burn", remedy=error.remedy) from None
+        self._note(ready.fabric)
+        return ready
+
+    def _note(self, fabric: Fabric) -> None:
+        """Write which switches of this burn have gone away or come back since the last reading."""
+        self.coverage.begin(fabric)
+        whole = self.coverage.fabric or fabric
+        away = lost_switches(whole, fabric)
+        for guid in sorted(away.keys() - self._gone):
+            name = self._switch(whole, guid)
+            self.on_event(f"the switch {name} went away, and {away[guid]} links with it")
+            self._append(BurnSwitchGone(switch=name, guid=guid, links=away[guid]))
+        for guid in sorted(self._gone - away.keys()):
+            name = self._switch(whole, guid)
+            self.on_event(f"the switch {name} is there again; its links are loaded in this cycle")
+            self._append(BurnSwitchBack(switch=name, guid=guid))
+        self._gone = set(away)
+
+    def _switch(self, fabric: Fabric, guid: Guid) -> str:
+        return fabric_labels(fabric, self.settings.plan).device(guid)
 
     def _stage(self, ready: Ready, stage: BurnStage, deadline: Deadline) -> bool:
         """Send the flows, read the counters meanwhile, and write the result.
@@ -334,7 +388,7 @@ class FabricBurn:
         self._drop_lost(answers)
         after = self.services.fabric.ibnetdiscover(deadline.within(READ_S))
         ways = _way_names(ready.plan.routes, stage)
-        self._record(found, ways, _Reading(ready.fabric, readings[0]), _Reading(after, readings[1]))
+        self._record(found, ways, _Reading(ready.read, readings[0]), _Reading(after, readings[1]))
         return True
 
     def _readings(self, deadline: Deadline) -> tuple[Observed[str], Observed[str]] | None:
@@ -383,6 +437,7 @@ class FabricBurn:
         before = first.snapshot()
         reading = StageReading(self.cycle, _ways_in(ways, before.fabric), before, last.snapshot())
         self._slow, self._flows = self.coverage.add(reading), len(found)
+        self._note(reading.after.fabric)
         kept = [one.evidence[0] for one in (first.fabric, first.counters, last.fabric, last.counters)]
         kept.append(replace(kept[1], source="cable burn: ways of the flows", content=ways.encode()))
         self.services.journal.store(kept)

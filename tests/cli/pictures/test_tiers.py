@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from clusterctl.cabling.explain.verify import verify
@@ -109,6 +110,23 @@ def test_tiers_are_what_switches_are():
         SHAPE.spines,
         SHAPE.cores,
     )
+
+
+def test_a_leaf_without_its_hosts_is_no_core_switch():
+    """Without a plan of its hosts it is as far from any host as the core: it is a leaf by its name and its neighbours."""
+    leaf = next(c.source.device for c in PLAN.cables if c.destination.device in PLAN.hosts)
+    of_hosts = [
+        c for c in PLAN.cables if leaf in (c.source.device, c.destination.device) and c.destination.device in PLAN.hosts
+    ]
+    plan = replace(PLAN, cables=tuple(cable for cable in PLAN.cables if cable not in of_hosts))
+    fabric = built(plan)
+    rows = bands(plan, fabric, verify(plan, fabric), ())
+    assert of_hosts
+    assert [(row.name, len(row.tiles)) for row in rows if row.name != "hosts"] == [
+        ("core switches", SHAPE.cores),
+        ("spine switches", SHAPE.spines),
+        ("leaf switches", SHAPE.leaves),
+    ]
 
 
 def _name(devices: dict[Guid, Device], port: PortId) -> str:

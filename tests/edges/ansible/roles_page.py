@@ -16,8 +16,8 @@ kernel, Debian 12; each role that is not left out there is predicted by check mo
 and once more as after a run that broke off (tests/edges/ansible/test_roles_lab.py). *Virtual metal*: a machine in QEMU with a kernel of its own. Every template of
 every role is rendered and held against a golden file. On 2026-11-24 the column
 *namespace host* was run with Ubuntu 24.04 hosts, too (63 passed in 21 min; [how](../how-to/lab.md#hosts-of-another-release)). Virtual
-metal ran Debian 12 only. Ubuntu 22.04 is supported by what its packages are known to hold. **None of them has run on real hardware
-yet.**
+metal ran Debian 12 only: **no role has run on an Ubuntu machine with a kernel and disks of its own**, since no Ubuntu archive could be
+reached where those tests run. Ubuntu 22.04 is supported by what its packages are known to hold. **None of them has run on real hardware yet.**
 
 | role | what it does | namespace host | virtual metal | templates rendered |
 | --- | --- | --- | --- | --- |

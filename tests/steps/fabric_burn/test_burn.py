@@ -19,14 +19,14 @@ from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Evidence, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.hardware import FabricCountersRead
-from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
+from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted, BurnSwitchBack, BurnSwitchGone
 from clusterctl.ports import Claim, Deadline
 from clusterctl.steps.burnin.node_under_test import SkuLimits
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl.steps.fabric_burn import BurnServices, BurnSettings, FabricBurn
 from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 from tests.cabling.burn.tree import Tree
-from tests.steps.fabric_burn.world import Bad, FabricWorld
+from tests.steps.fabric_burn.world import Bad, FabricWorld, LostSwitch
 
 LIMITS = shipped_fabric_limits("ndr")
 STAGE_S = 1200
@@ -157,6 +157,76 @@ def test_a_link_that_goes_away_is_lost_and_the_others_are_proven():
     _, report = run(world, diary)
     assert accused(report)[HealthKind.LOST] == ["leaf-3 port 8 – spine-3 port 4"]
     assert all(len(ends) == 1 for ends in accused(report).values())
+
+
+def _switch_events(diary: Diary) -> list[tuple[str, str]]:
+    found = (event.payload for event in diary.events)
+    return [(type(one).__name__, one.switch) for one in found if isinstance(one, BurnSwitchGone | BurnSwitchBack)]
+
+
+@pytest.mark.parametrize(
+    ("spine", "links"), [pytest.param(True, 5, id="a spine with five leaves"), pytest.param(False, 8, id="a leaf")]
+)
+def test_a_switch_that_goes_away_during_a_stage_is_one_event_and_accuses_no_link(spine: bool, links: int):
+    """Its links are not proven, with that as the reason; all others are, although flows ended or were routed in another way."""
+    tree = Tree(leaves=5, hosts=4)
+    lost = tree.spine(1) if spine else tree.leaf(2)
+    world, diary, printed = fabric(tree=tree), Diary(), list[str]()
+    world.switches = [LostSwitch(lost, at_s=STAGE_S / 2)]
+    burn = burn_of(world, diary)
+    burn.on_event = printed.append
+    burn.start()
+    assert not burn.run(Deadline.after(1e6, timer=world.timer))
+    report = burn.report()
+    assert report is not None
+    name = "spine-1" if spine else "leaf-2"
+    assert _switch_events(diary) == [("BurnSwitchGone", name)]
+    assert [line for line in printed if line == f"the switch {name} went away, and {links} links with it"]
+    assert {kind for kind, _ in accused(report).items()} == {HealthKind.SWITCH_LOST}
+    (finding,) = [one for one in report.health.findings if one.verdict is Verdict.FAIL]
+    assert (finding.devices, finding.links, finding.ends) == ((name,), links, ())
+    assert (report.health.bad, report.health.stop) == (0, None)
+    own = [one for one in report.directions if lost in (one.load.source.guid, one.load.target.guid)]
+    assert len(own) == 2 * links
+    assert {(one.verdict, one.why) for one in own} == {(Verdict.INCONCLUSIVE, f"the switch {name} went away")}
+    assert {one.reason for one in report.unproven} <= {f"the switch {name} went away", "no stage loaded it"}
+    others = [one for one in report.directions if one not in own]
+    assert sum(one.verdict is Verdict.PASS for one in others) >= len(others) - links
+
+
+def test_a_switch_that_comes_back_is_an_event_too_and_its_links_are_proven():
+    """The burn goes on; what the switch has missed is loaded in the same cycle."""
+    tree = Tree(leaves=5, hosts=4)
+    world, diary = fabric(tree=tree), Diary()
+    world.switches = [LostSwitch(tree.spine(1), at_s=STAGE_S / 2, back_s=2.2 * STAGE_S)]
+    stopped, report = run(world, diary, seconds=10 * STAGE_S, cycles=None)
+    assert not stopped
+    assert _switch_events(diary) == [("BurnSwitchGone", "spine-1"), ("BurnSwitchBack", "spine-1")]
+    assert accused(report) == {}
+    assert report.loaded == len(report.directions)
+
+
+def test_a_burn_that_was_killed_reports_a_lost_switch_once():
+    """The run that goes on knows from the recorded stages what is gone."""
+    tree = Tree(leaves=5, hosts=4)
+    world, diary = fabric(tree=tree), Diary()
+    world.switches = [LostSwitch(tree.spine(1), at_s=STAGE_S / 2)]
+    run(world, diary)
+    again = burn_of(world, diary)
+    again.start()
+    assert again.recall(diary.stages) == len(diary.stages)
+    again.run(Deadline.after(1e6, timer=world.timer))
+    assert _switch_events(diary) == [("BurnSwitchGone", "spine-1")]
+
+
+def test_a_burn_ends_with_the_reason_where_the_fabric_is_gone():
+    """All leaves lose their power in the second stage: no crash, and what the first one has proven is reported."""
+    tree = Tree(leaves=2, hosts=2)
+    world, diary = fabric(tree=tree), Diary()
+    world.switches = [LostSwitch(tree.leaf(number), 1.5 * STAGE_S) for number in (0, 1)]
+    stopped, _ = run(world, diary, seconds=10 * STAGE_S, cycles=None)
+    assert "3 stages in a row had no result" in stopped
+    assert isinstance(diary.events[-1].payload, BurnEnded)
 
 
 def test_more_than_a_tenth_of_the_links_bad_ends_the_burn():

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from clusterctl.cabling.burn.routes import Routes, lay_routes
+from clusterctl.cabling.burn.routes import Endpoint, Routes, lay_routes
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.fabric.topology import NO_ROUTE, DeviceKind, Fabric, ForwardingTables, Link, PortId
 from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.fabric_burn import BurnHost
 from clusterctl_burnin.limits.methods import PairMethod
@@ -50,9 +51,19 @@ class Bad:
 
 
 @dataclass
+class LostSwitch:
+    """A switch without power from `at_s` of the fabric's time until `back_s`, exclusive."""
+
+    guid: Guid
+    at_s: float
+    back_s: float = float("inf")
+
+
+@dataclass
 class FabricWorld:
     """Meets the ports of a burn: shell, fabric, tables and counters. `dead`: hosts that answer no session.
 
+    switches    that lose their power; flows through one end then, and the subnet manager routes around it
     reports_of  host → the host whose adapters it reports as its own
     reading_s   seconds that a reading of the counters takes
     """
@@ -60,6 +71,7 @@ class FabricWorld:
     fabric: Fabric
     tables_: ForwardingTables
     bad: Sequence[Bad] = ()
+    switches: Sequence[LostSwitch] = ()
     dead: set[str] = field(default_factory=set)
     reports_of: dict[str, str] = field(default_factory=dict)
     timer: FakeTimer = field(default_factory=FakeTimer)
@@ -158,8 +170,8 @@ class FabricWorld:
             return answer
         source = next(e for e in self.routes.endpoints if (e.host, e.name.port) == (host, options["-d"]))
         target = self._by_address[argv[-1], int(options["-p"])]
-        way = self.routes.way(source, target)
-        if argv[-1] in self.dead or not self._up(way):
+        way = self._route(source, target)
+        if argv[-1] in self.dead or not way or not self._up(way):
             return answer | {"rc": 1, "stderr": f"Couldn't connect to {argv[-1]}"}
         seconds = float(options["-D"])
         port = argv[-1], int(options["-p"])
@@ -170,9 +182,20 @@ class FabricWorld:
         if self._stage and self._stage[0][2] <= self.timer.now():
             self._settle()
             self._stage.clear()
-        self._stage.append((way, start, start + seconds))
+        self._stage.append((way, start, self._ends_at(way, start + seconds)))
         table = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
         return answer | {"stdout": table + f" 65536 5000 0.00 {self._share(way) * 400:.2f} 0.09\n"}
+
+    def _route(self, source: Endpoint, target: Endpoint) -> tuple[int, ...]:
+        """Return the links between two adapters by the tables of this moment, by their numbers in the whole fabric."""
+        if not self._away(self.timer.now()):
+            return self.routes.way(source, target)
+        now = lay_routes(self._now(), rerouted(self._now(), self.tables_))
+        ends = {end.port: end for end in now.endpoints}
+        if source.port not in ends or target.port not in ends:
+            return ()
+        number = {link: index for index, link in enumerate(self.routes.links)}
+        return tuple(number[now.links[link]] for link in now.way(ends[source.port], ends[target.port]))
 
     def _devices(self, host: str) -> list[tuple[str, str]]:
         return sorted((end.name.port, end.port.guid) for end in self.routes.endpoints if end.host == host)
@@ -193,7 +216,7 @@ class FabricWorld:
 
     def dump_fts(self, deadline: Deadline) -> Observed[str]:
         del deadline
-        text = dump_fts(self.fabric, self.tables_)
+        text = dump_fts(self._now(), rerouted(self._now(), self.tables_))
         return Observed(text, (self._evidence("dump_fts", text),))
 
     def ibqueryerrors(self, deadline: Deadline) -> Observed[str]:
@@ -213,14 +236,30 @@ class FabricWorld:
         at = EPOCH + timedelta(seconds=self.timer.now())
         text = (
             f"# {at:%Y-%m-%dT%H:%M:%S.%f}Z, read within {self.reading_s:.3f} s\n"
-            f"{ibqueryerrors(self.fabric, errors)}{data_counters(self.fabric, counted)}"
+            f"{ibqueryerrors(self._now(), errors)}{data_counters(self._now(), counted)}"
         )
         self.timer.advance(self.reading_s / 2)
         return Observed(text, (self._evidence("ibqueryerrors", text),))
 
     def _now(self) -> Fabric:
         gone = {frozenset(self._link(bad.port)) for bad in self.bad if self._is_lost(bad)}
-        return Fabric(self.fabric.devices, tuple(x for x in self.fabric.links if frozenset((x.a, x.b)) not in gone))
+        away = self._away(self.timer.now())
+        links = tuple(
+            x for x in self.fabric.links if frozenset((x.a, x.b)) not in gone and away.isdisjoint((x.a.guid, x.b.guid))
+        )
+        cabled = {end.guid for link in links for end in (link.a, link.b)}
+        seen = {guid: one for guid, one in self.fabric.devices.items() if not away or guid in cabled}
+        return Fabric(seen, links)
+
+    def _away(self, now: float) -> frozenset[Guid]:
+        """Return the switches without power."""
+        return frozenset(one.guid for one in self.switches if one.at_s <= now < one.back_s)
+
+    def _ends_at(self, way: Iterable[int], end: float) -> float:
+        """Return when a flow over the links ends: at the time given, or with a switch on its way."""
+        crossed = {self.routes.links[link].source.guid for link in way}
+        lost = (one.at_s for one in self.switches if one.guid in crossed and self.timer.now() < one.at_s)
+        return min([end, *lost])
 
     def _is_lost(self, bad: Bad) -> bool:
         return bad.lost_at_s is not None and self.timer.now() >= bad.lost_at_s
@@ -276,6 +315,30 @@ def printable(fabric: Fabric, tables: ForwardingTables) -> tuple[Fabric, Forward
         for guid, device in fabric.devices.items()
     }
     return Fabric(devices, fabric.links), ForwardingTables(tables.tables, lids)
+
+
+def rerouted(fabric: Fabric, tables: ForwardingTables) -> ForwardingTables:
+    """Return the tables of the switches that are there: what went to a lost one goes to another switch above."""
+    exits = {
+        guid: sorted(
+            near.number
+            for link in fabric.links
+            for near, far in ((link.a, link.b), (link.b, link.a))
+            if near.guid == guid and fabric.devices[far.guid].kind is DeviceKind.SWITCH
+        )
+        for guid in tables.tables
+        if guid in fabric.devices
+    }
+    cabled = {end for link in fabric.links for end in (link.a, link.b)}
+    changed: dict[Guid, tuple[int, ...]] = {}
+    for guid, upward in exits.items():
+        ports = tables.tables[guid]
+        known = [port if PortId(guid, port) in cabled or port == NO_ROUTE else NO_ROUTE for port in ports]
+        lost = [lid for lid, port in enumerate(ports) if port != known[lid] and tables.lids.get(lid) in fabric.devices]
+        changed[guid] = tuple(
+            upward[lid % len(upward)] if lid in lost and upward else port for lid, port in enumerate(known)
+        )
+    return ForwardingTables(changed, {lid: own for lid, own in tables.lids.items() if own in fabric.devices})
 
 
 def ibstat(adapter: tuple[str, str]) -> str:

@@ -3,6 +3,8 @@
 A slow link slows the whole flow: all links of its way then show the low rate. A link that carried its full rate in
 another stage is cleared. Where one link of a slow way is not cleared, that one is slow; where several are not, further
 flows must separate them; where all are, the fault comes and goes.
+
+When a switch goes away, flows through it end or take another way: a stage in which that happens accuses no link.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from types import MappingProxyType
 from clusterctl.cabling.burn.routes import DirectedLink
 from clusterctl.cabling.burn.verdicts import LinkLoad, LoadVerdict, coverage_from_counters, judge_burn
 from clusterctl.cabling.health.findings import FabricLabels
-from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.judge import FabricHealth, judge_health, lost_switches
 from clusterctl.cabling.health.symptoms import HealthKind, HealthWindow, Symptom
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.limits import FabricLimits
@@ -23,6 +25,7 @@ from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.node import Guid
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +112,30 @@ class Coverage:
         """Why a link that the last stage was to load is not proven by it; empty where all are."""
         self._slow_ways: dict[Way, None] = {}
         self._by_cycle: dict[int, set[DirectedLink]] = defaultdict(set)
+        self._whole: Fabric | None = None
         self._first: Snapshot | None = None
         self._last: Snapshot | None = None
+
+    def begin(self, fabric: Fabric) -> None:
+        """Note the fabric that the burn began with, unless it is known: what goes away later was in it."""
+        self._whole = self._whole or fabric
 
     def add(self, reading: StageReading) -> int:
         """Add a stage; return how many of its flows were slow. Raises `ParseError` as `window_between`."""
         window = window_between(reading.before, reading.after, self._limits)
         found = judge_burn(coverage_from_counters(reading.before.fabric, window), self._limits)
         doubt = inexact(reading.before.telemetry, reading.after.telemetry, window.seconds)
-        doubted = {_link(one.load): doubt or one.why for one in found.directions if doubt or not _is_known(one)}
+        away = _gone(reading.before.fabric, reading.after.fabric)
+        doubts = {_link(one.load): _doubt(one, doubt, away) for one in found.directions}
+        doubted = {link: why for link, why in doubts.items() if why}
         planned = {link: doubted[link] for way in reading.ways for link in way if link in doubted}
         self._doubts |= planned
         self.doubt = next(iter(planned.values()), "")
-        loaded = {_link(one.load): one for one in found.directions if not doubt and _is_known(one)}
+        loaded = {_link(one.load): one for one in found.directions if _link(one.load) not in doubted}
         for link, one in loaded.items():
             self._best[link] = max(self._best.get(link, one), one, key=_share)
         self._by_cycle[reading.cycle] |= loaded.keys()
+        self.begin(reading.before.fabric)
         self._first = self._first or reading.before
         self._last = reading.after
         slow = {link for link, one in loaded.items() if one.verdict is Verdict.FAIL}
@@ -154,8 +165,8 @@ class Coverage:
 
     @property
     def fabric(self) -> Fabric | None:
-        """The fabric as the first stage found it; None before it."""
-        return self._first.fabric if self._first is not None else None
+        """The fabric that the burn began with; None before that."""
+        return self._whole
 
     @property
     def latest(self) -> Fabric | None:
@@ -172,12 +183,13 @@ class Coverage:
 
         within  the directions that the burn is about; None: all
         """
-        if self._first is None or self._last is None:
+        if self._first is None or self._last is None or self._whole is None:
             return None
-        first, last = (_part(one.fabric, within) for one in (self._first, self._last))
-        named, at_times = self._named, self._slow_at_times()
+        first, last = _part(self._whole, within), _part(self._last.fabric, within)
+        named, at_times, away = self._named, self._slow_at_times(), _gone(first, last)
         directions = tuple(
-            self._verdict(DirectedLink(*ends), link.gbps, named, at_times)
+            _of_switch(DirectedLink(*ends), link.gbps, away)
+            or self._verdict(DirectedLink(*ends), link.gbps, named, at_times)
             for link in first.cables()
             for ends in ((link.a, link.b), (link.b, link.a))
             if within is None or DirectedLink(*ends) in within
@@ -210,6 +222,30 @@ class Coverage:
             why = "its full rate in one stage and less in another, and so did all links of that flow"
             return LoadVerdict(best.load, Verdict.WARN, why)
         return best
+
+
+def _gone(before: Fabric, after: Fabric) -> Mapping[Guid, str]:
+    """Return the switches that went away in between, each with that in words."""
+    return {
+        guid: f"the switch {before.devices[guid].description or guid} went away"
+        for guid in lost_switches(before, after)
+    }
+
+
+def _of_switch(link: DirectedLink, gbps: float, away: Mapping[Guid, str]) -> LoadVerdict | None:
+    """Return that the link is not proven, where one of its switches went away; None for others."""
+    reason = away.get(link.source.guid) or away.get(link.target.guid)
+    return LoadVerdict(LinkLoad(link.source, link.target, gbps, None), Verdict.INCONCLUSIVE, reason) if reason else None
+
+
+def _doubt(one: LoadVerdict, doubt: str, away: Mapping[Guid, str]) -> str:
+    """Return why a stage proves nothing about the direction; empty where it does. `doubt`: about the whole stage."""
+    if doubt or not _is_known(one):
+        return doubt or one.why
+    own = away.get(one.load.source.guid) or away.get(one.load.target.guid)
+    if own:
+        return own
+    return "" if one.verdict is Verdict.PASS else next((f"{why} while it was loaded" for why in away.values()), "")
 
 
 def _part(fabric: Fabric, within: Collection[DirectedLink] | None) -> Fabric:

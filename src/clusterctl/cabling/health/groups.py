@@ -42,7 +42,7 @@ _HEAT = frozenset({HealthKind.OVERHEATED, HealthKind.WARMING})
 _BY_PLACE = (Shared.RACK, Shared.SWITCH, Shared.BATCH, Shared.FIRMWARE)
 _BY_PART = (Shared.BATCH, Shared.FIRMWARE, Shared.SWITCH, Shared.RACK)
 """Which of two properties with the same members is the likelier cause, for heat and for everything else."""
-_GROUPED = frozenset(HealthKind) - {HealthKind.MIXED_FIRMWARE, HealthKind.UNMEASURED}
+_GROUPED = frozenset(HealthKind) - {HealthKind.SWITCH_LOST, HealthKind.MIXED_FIRMWARE, HealthKind.UNMEASURED}
 _WHAT: Mapping[HealthKind, str] = {
     HealthKind.LOST: "were up and are not any more",
     HealthKind.FLAPPING: "went down again and again",

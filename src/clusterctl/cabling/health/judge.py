@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -117,7 +117,8 @@ def judge_health(
     earlier: Fabric | None = None,
     under_load: Mapping[frozenset[PortId], tuple[Symptom, ...]] = MappingProxyType({}),
 ) -> FabricHealth:
-    """Return the health. `earlier` is the fabric of the first reading, if known: its links that are gone are LOST.
+    """Return the health. `earlier` is the fabric of the first reading, if known: its links that are gone are LOST. A
+    switch that is gone is one finding; its links are neither bad nor proven.
 
     `under_load`: further symptoms of links, by both ends.
     """
@@ -135,16 +136,19 @@ def judge_health(
             bad += 1
         elif reasons := unproven(window, link):
             doubtful[reasons].append(link)
-    lost = list(_lost(fabric, earlier, places, window)) if earlier is not None else []
+    switches = lost_switches(earlier, fabric) if earlier is not None else {}
+    lost = list(_lost(fabric, earlier, switches, places, window)) if earlier is not None else []
     found += lost
+    found += [_switch_lost(guid, count, places) for guid, count in switches.items()]
     found += _hot(window, places)
     found += _firmware(fabric, window, places)
     found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
-    total, broken = len(cables) + len(lost), bad + len(lost)
+    away = sum(switches.values())
+    total, broken = len(cables) + len(lost) + away, bad + len(lost)
     links = _with_gone(cables, earlier) if lost and earlier else cables
     return FabricHealth(
         links=total,
-        proven=total - broken - sum(map(len, doubtful.values())),
+        proven=total - broken - away - sum(map(len, doubtful.values())),
         bad=broken,
         seconds=window.seconds,
         proven_ber=_proven_ber(window, cables),
@@ -231,10 +235,50 @@ def _serials(modules: Iterable[tuple[PortId, Transceiver]], places: FabricLabels
     return f"; {listed(named)}" if named else ""
 
 
-def _lost(fabric: Fabric, earlier: Fabric, places: FabricLabels, window: HealthWindow) -> Iterator[HealthFinding]:
+def lost_switches(earlier: Fabric, now: Fabric) -> Mapping[Guid, int]:
+    """Return the switches of the earlier reading that the later one does not have, each with the number of its links; a
+    link between two of them counts once.
+
+    A switch that had one link only is left out: that link may be what is lost.
+    """
+    away = [
+        guid for guid, device in earlier.devices.items() if device.kind is DeviceKind.SWITCH and guid not in now.devices
+    ]
+    if not away:
+        return {}
+    links: dict[Guid, list[Link]] = defaultdict(list)
+    for link in earlier.cables():
+        for guid in {link.a.guid, link.b.guid}:
+            links[guid].append(link)
+    counted: set[Link] = set()
+    found: dict[Guid, int] = {}
+    for guid in sorted(away):
+        if len(links[guid]) > 1:
+            found[guid] = len(set(links[guid]) - counted)
+            counted.update(links[guid])
+    return found
+
+
+def _switch_lost(guid: Guid, links: int, places: FabricLabels) -> HealthFinding:
+    name = places.device(guid)
+    return HealthFinding(
+        kind=HealthKind.SWITCH_LOST,
+        verdict=Verdict.FAIL,
+        cause=f"the switch {name} was in the fabric and is not any more, and {links} links with it",
+        action=f"{places.labels.at(name)}{name}: check its power and its own log before any of its cables",
+        devices=(name,),
+        rack=places.labels.rack(name),
+        links=links,
+    )
+
+
+def _lost(
+    fabric: Fabric, earlier: Fabric, switches: Collection[Guid], places: FabricLabels, window: HealthWindow
+) -> Iterator[HealthFinding]:
     now = {frozenset((link.a, link.b)) for link in fabric.cables()}
     for link in earlier.cables():
-        if frozenset((link.a, link.b)) not in now:
+        of_switch = link.a.guid in switches or link.b.guid in switches
+        if frozenset((link.a, link.b)) not in now and not of_switch:
             yield _explain(link, [Symptom(HealthKind.LOST, Verdict.FAIL, "was up and is not any more")], places, window)
 
 

@@ -17,6 +17,7 @@ from clusterctl.fleet.node import Guid
 class HealthKind(enum.Enum):
     """In order of causation: each kind may cause the next."""
 
+    SWITCH_LOST = "switch_lost"
     LOST = "lost"
     OVERHEATED = "overheated"
     FLAPPING = "flapping"

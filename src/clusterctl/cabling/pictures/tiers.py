@@ -5,9 +5,8 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from clusterctl.cabling.explain.verify import CablingVerification
 from clusterctl.cabling.infer.rules import tiers as switch_tiers
@@ -193,8 +192,8 @@ def _is_adapter(fabric: Fabric, port: PortId) -> bool:
 def _tiers(hosts: Iterable[str], planned: Iterable[tuple[str, str]], seen: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Return the tier of each device: hosts are 0, switches with enough hosts 1, and so on upwards.
 
-    A management host on a spine makes it no leaf. Switches that the rule does not reach (a leaf without hosts) have the
-    tier of most switches with such names, else one above the nearest.
+    A management host on a spine makes it no leaf. Switches that the rule does not reach have the tier of most switches
+    with such names, else one above the nearest. A leaf whose hosts are all absent is no core switch.
     """
     tiers = dict.fromkeys(hosts, 0)
     pairs = [*planned, *seen]
@@ -203,16 +202,40 @@ def _tiers(hosts: Iterable[str], planned: Iterable[tuple[str, str]], seen: Itera
     both_ways = [*pairs, *((b, a) for a, b in pairs)]
     hosts_at = Counter(device for device, far in both_ways if far in tiers and device not in tiers)
     tiers |= {device: level + 1 for device, level in switch_tiers(cables, hosts_at).items()}
-    tiers |= _namesakes(tiers, {*chain.from_iterable(pairs)})
-    return _spread(tiers, pairs)
+    near = _neighbours(pairs)
+    tiers |= _leaves_without_hosts(tiers, hosts_at, near)
+    tiers |= _namesakes(tiers, near)
+    return _spread(tiers, near)
 
 
-def _spread(tiers: Mapping[str, int], pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Return the tiers, and for each device without one the tier above its nearest neighbour that has one."""
+def _neighbours(pairs: Iterable[tuple[str, str]]) -> Mapping[str, set[str]]:
     near: dict[str, set[str]] = defaultdict(set)
     for a, b in pairs:
         near[a].add(b)
         near[b].add(a)
+    return near
+
+
+def _leaves_without_hosts(
+    tiers: Mapping[str, int], with_hosts: Collection[str], near: Mapping[str, Collection[str]]
+) -> dict[str, int]:
+    """Return the tiers of switches that stand two above most switches with such names, below the same switches."""
+    alike: dict[str, Counter[int]] = defaultdict(Counter)
+    for device, tier in tiers.items():
+        alike[_pattern(device)][tier] += 1
+    usual = {
+        name: tier for name, counts in alike.items() for tier, times in counts.items() if 2 * times > counts.total()
+    }
+    there = ((device, tier) for device, tier in tiers.items() if device not in with_hosts)
+    return {
+        device: tier - 2
+        for device, tier in there
+        if usual.get(_pattern(device)) == tier - 2 > 0 and all(tiers.get(far) == tier - 1 for far in near[device])
+    }
+
+
+def _spread(tiers: Mapping[str, int], near: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Return the tiers, and for each device without one the tier above its nearest neighbour that has one."""
     found, layer = dict(tiers), set(tiers)
     while layer:
         fresh = {other: found[device] + 1 for device in sorted(layer) for other in near[device] if other not in found}

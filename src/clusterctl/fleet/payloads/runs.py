@@ -238,6 +238,25 @@ class BurnStageMeasured(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BurnSwitchGone(Payload):
+    """A switch is not in the fabric any more since an earlier reading of this burn, and so many links with it."""
+
+    kind: ClassVar = Kind.BURN_SWITCH_GONE
+    switch: str
+    guid: str
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnSwitchBack(Payload):
+    """A switch that was gone is in the fabric again."""
+
+    kind: ClassVar = Kind.BURN_SWITCH_BACK
+    switch: str
+    guid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BurnEnded(Payload):
     """`reason`: why it ended early; empty where every link was loaded."""
 
@@ -265,5 +284,5 @@ class WorkerStopped(Payload):
 PAYLOADS: tuple[type[Payload], ...] = (
     RunStarted, RunFinished, RunOrdered, RunBegun, RunCancelOrdered, RunAbandoned, RunEnded, NightStarted, NightEnded,
     WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered, CampaignDropped, CampaignEnded, BurnStarted,
-    BurnStageMeasured, BurnEnded, RunHandedBack, WorkerStarted, WorkerStopped,
+    BurnStageMeasured, BurnSwitchGone, BurnSwitchBack, BurnEnded, RunHandedBack, WorkerStarted, WorkerStopped,
 )  # fmt: skip
