@@ -75,6 +75,7 @@ class NodeOperation(Generic[RequestT]):
 
     def run(self, context: SiteContext, request: RequestT, control: Control) -> Result:
         """Act on the nodes; return each one's outcome, by name."""
+        context = context.reporting(control.waiting)
         chosen = self._nodes(context, request)
         control.require(self._preview(context, request, chosen))
         context.describe()
