@@ -87,7 +87,7 @@ def test_an_adopted_node_is_never_installed(site: Site) -> None:
 @pytest.fixture
 def without_bmcs(tmp_path: Path) -> Iterator[Site]:
     """Hosts that run, of which the sheet has names and addresses only."""
-    with running_lab("e2eb", "10.222.0.0/16", tmp_path, "--hosts", "2", "--installed") as lab:
+    with running_lab("e2eb", "10.213.0.0/16", tmp_path, "--hosts", "2", "--installed") as lab:
         by_hand(lab.site, bmcs=False)
         yield Site(lab, tmp_path / "runs")
 
