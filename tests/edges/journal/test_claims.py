@@ -221,7 +221,7 @@ def claimed_rows(url: str) -> set[str]:
     return rows
 
 
-def test_who_asks_for_nothing_gets_and_frees_nothing(opened: Open) -> None:
+def test_an_empty_request_claims_and_releases_none(opened: Open) -> None:
     book = opened("r1")
     held = book.claim([N1], "r1").granted
     assert book.claim([], "r1") == Claims({}, {})
