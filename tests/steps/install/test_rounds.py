@@ -61,8 +61,8 @@ class AwayInstaller(FakeInstaller):
 
 
 @dataclass
-class DeafInstaller(SlowInstaller):
-    """The start of `slow` hears of no cancelled run."""
+class UnstoppableInstaller(SlowInstaller):
+    """The start of `slow` goes on in a cancelled run."""
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         if target.name == self.slow:
@@ -145,8 +145,8 @@ def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> Non
 
 
 def test_stopped_it_waits_for_no_act_that_goes_on(book: SqlJournal) -> None:
-    """An act that hears of nothing may take its own time: the operator has the terminal back before."""
-    installer, cancelled = DeafInstaller(slow="n1"), threading.Event()
+    """An act may take its own time: the operator has the terminal back before it ends."""
+    installer, cancelled = UnstoppableInstaller(slow="n1"), threading.Event()
     stopper = threading.Thread(target=lambda: (installer.asked.wait(600), cancelled.set()))
     stopper.start()
     with pytest.raises(CancelledError):
