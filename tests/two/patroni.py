@@ -64,7 +64,7 @@ class Server:
         return self.asks("SELECT NOT pg_is_in_recovery()") is True
 
     def crash(self) -> None:
-        """As where the machine loses its power: neither Patroni nor PostgreSQL says anything more."""
+        """As where the machine loses its power: neither Patroni nor PostgreSQL sends anything more."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-import psycopg
 import pytest
+from sqlalchemy import create_engine, select
 
 from clusterctl.edges.journal import verification
+from clusterctl.edges.journal.tables import event
 from clusterctl.operations import runs
 from clusterctl.operations.context import Invocation, open_site
 from clusterctl.operations.runs import RunState
@@ -34,9 +35,11 @@ def url(cluster: Cluster) -> str:
 
 def numbers(url: str, last: int) -> list[int]:
     """The numbers of the journal's events up to the last one."""
-    with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        found = connection.execute("SELECT seq FROM event WHERE seq <= %s ORDER BY seq", (last,)).fetchall()
-    return [seq for (seq,) in found]
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = connection.execute(select(event.c.seq).where(event.c.seq <= last).order_by(event.c.seq)).scalars().all()
+    engine.dispose()
+    return list(found)
 
 
 @pytest.mark.parametrize("number", range(CRASHES))
