@@ -193,6 +193,18 @@ def test_a_job_has_its_run_and_where_the_time_went(readers: Readers) -> None:
         assert found["downtime"]["attempts"][0]["lost"] > 0
 
 
+def test_the_downtime_of_all_runs(readers: Readers) -> None:
+    """That of a run is the same as on its own page; no text of a job is shown; `since` is one of what the page offers."""
+    (run,) = answered(readers.neither, "/downtime")["runs"]
+    assert run == answered(readers.neither, f"/jobs/{RUN}")["downtime"]
+    page = readers.neither.get("/downtime").text
+    assert f'href="/jobs/{RUN}"' in page
+    assert EVIL not in page
+    assert "&lt;script" not in page
+    assert answered(readers.neither, "/downtime?since=7d")["plans"]
+    assert readers.neither.get(f"{BASE}/downtime?since=soon").status_code == 404
+
+
 @pytest.mark.parametrize("path", ["/jobs/11/checklist", "/jobs/11/diff?with=12"])
 def test_manifests_are_for_their_owner(readers: Readers, path: str) -> None:
     """A job of one's own does not open that of another."""
