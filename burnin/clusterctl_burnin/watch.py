@@ -132,6 +132,23 @@ def _watched(checks: Sequence[Check], blind: Mapping[str, str], run: LoadRun, sa
 _PEAKS = (("gpu", "temperature", "°C"), ("gpu", "power", "W"), ("adapter", "asic", "°C"))
 
 
+_CONGESTION = {
+    "port_xmit_wait": "waited to send for {:.3g} ticks a second",
+    "np_ecn_marked_roce_packets": "received {:.3g} packets a second with ECN's mark",
+    "rp_cnp_handled": "was slowed down by {:.3g} congestion notices a second",
+}
+
+
+def _congestion(samples: LoadSamples) -> Iterator[str]:
+    """Yield the most congested port by each counter, as text: it is no fault, since a loaded fabric is congested."""
+    risen = samples.rises("congestion")
+    for counter, text in _CONGESTION.items():
+        worst_first = sorted((one for one in risen if one.counter == counter), key=lambda one: -one.rose)
+        if worst_first:
+            top = worst_first[0]
+            yield f"{top.part} {text.format(top.rose / max(1.0, samples.seconds))}"
+
+
 def _peaks(samples: LoadSamples | None) -> str:
     """Return how often the node was sampled, and the highest values, as text."""
     if samples is None:
@@ -142,7 +159,8 @@ def _peaks(samples: LoadSamples | None) -> str:
         if seen:
             top = max(seen, key=lambda one: one.high)
             highs.append(f"{kind} {top.part} at most {top.high:.0f} {unit} in second {top.at:.0f}")
-    peaks = f"; {', '.join(highs)}" if highs else ""
+    shown = [*highs, *_congestion(samples)]
+    peaks = f"; {', '.join(shown)}" if shown else ""
     return f", sampled {samples.samples} times in {samples.seconds:.0f} s{peaks}"
 
 

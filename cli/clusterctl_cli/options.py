@@ -83,7 +83,7 @@ detach_option = click.option(
 
 def queue_options(function: F) -> F:
     """Add `--detach`, `--queue` and `--priority`: `queueing.Placement` reads them."""
-    pool = "Have a worker of this pool do it, and follow it here; with --detach, only order it."
+    pool = "Have a worker of this pool do it, and follow it here; with --detach, only order it. auto: by reach."
     rank = "With --queue: before the pool's runs of a lower one."
     for option in (
         click.option("--priority", type=click.IntRange(-100, 100), default=0, show_default=True, help=rank),

@@ -9,6 +9,7 @@ from typing import Any
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations import runs
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.pods import RunGroup
 from clusterctl.operations.runs import RunRecord, RunState
 from clusterctl.operations.serial import to_data
 from clusterctl.operations.workers import WorkerRecord, Workers
@@ -22,16 +23,72 @@ def state_text(record: RunRecord) -> str:
     return f"ended {record.exit_code}" if record.state is RunState.ENDED else record.state.value
 
 
-def runs_text(records: Sequence[RunRecord], now: datetime) -> str:
-    """Return one line per run."""
+def runs_text(records: Sequence[RunRecord | RunGroup], now: datetime) -> str:
+    """Return one line per run; the runs of one order over several pools are one line."""
     if not records:
         return NONE
     head = ("RUN", "STATE", "COMMAND", "BY", "ORDERED", "")
+    return visible(columns(head, [_line(one, now) for one in records], width=terminal_width()))
+
+
+def _line(one: RunRecord | RunGroup, now: datetime) -> tuple[str, ...]:
+    if isinstance(one, RunGroup):
+        first = one.first
+        return one.name, group_state(one), first.command, first.actor, ago(first.ordered, now), _counts(one)
+    return one.name, state_text(one), one.command, one.actor, ago(one.ordered, now), one.text or _asked(one)
+
+
+def group_state(group: RunGroup) -> str:
+    """Return the state of all runs together: `ended 1` where all have ended, the worst with exit code 1."""
+    return group.state.value if group.active else f"ended {group.exit_code}"
+
+
+def _counts(group: RunGroup) -> str:
+    """Return how many of the runs are in which state: `3 runs: 1 running, 2 ended, 1 of them not with 0`."""
+    counts = [(state, sum(run.state is state for run in group.runs)) for state in RunState]
+    failed = sum(bool(run.exit_code) for run in group.ended)
+    states = [f"{count} {state.value}" for state, count in counts if count]
+    return f"{len(group.runs)} runs: {', '.join([*states, *([f'{failed} failed'] if failed else [])])}"
+
+
+def order_text(context: SiteContext, found: RunRecord | RunGroup, lines: int) -> str:
+    """Return a run as `details_text`, or one line for each run of an order."""
+    if not isinstance(found, RunGroup):
+        return details_text(context, found, lines)
+    return visible("\n".join(_group(found)))
+
+
+def _group(group: RunGroup) -> Iterator[str]:
+    first = group.first
+    yield f"order {group.name}: {group_state(group)}; {_counts(group)}"
+    yield f"  {'command':<10}{first.command}"
+    yield f"  {'by':<10}{first.actor}"
+    yield f"  {'ordered':<10}{first.ordered:%Y-%m-%d %H:%M:%S} UTC"
+    head = ("RUN", "STATE", "POOL", "WORKER", "NODES", "")
     rows = [
-        (one.name, state_text(one), one.command, one.actor, ago(one.ordered, now), one.text or _asked(one))
-        for one in records
+        (run.name, state_text(run), run.pool, run.worker, _nodes(run), run.text or _asked(run)) for run in group.runs
     ]
-    return visible(columns(head, rows, width=terminal_width()))
+    yield from ("", columns(head, rows, width=terminal_width()))
+
+
+def _nodes(record: RunRecord) -> str:
+    """Return the nodes that the request names: `n1`, `n1 … n9 (9)`."""
+    names = list(record.request.get("limit") or record.request.get("nodes") or [])
+    if len(names) < 2:
+        return "".join(map(str, names))
+    return f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def order_json(context: SiteContext, found: RunRecord | RunGroup, lines: int) -> dict[str, Any]:
+    """Return a run as `details_json`, or an order with its runs as `run_json`."""
+    if not isinstance(found, RunGroup):
+        return details_json(context, found, lines)
+    return {
+        "name": found.name,
+        "state": found.state.value,
+        "exit_code": found.exit_code,
+        "runs": [run_json(context, run) for run in found.runs],
+    }
 
 
 def _asked(record: RunRecord) -> str:
@@ -75,6 +132,7 @@ def _facts(context: SiteContext, record: RunRecord) -> Iterator[tuple[str, str]]
     yield "pool", f"{record.pool}, priority {record.priority}" if record.pool else ""
     yield "worker", record.worker
     yield "process", f"{record.process.pid} on {record.process.host}" if record.process else ""
+    yield "order", record.parent
     yield "retry of", record.earlier
     yield "cancelled", f"{record.cancelled_by} asked it to stop" if record.cancelled_by else ""
     yield "because", record.text

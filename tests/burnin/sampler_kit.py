@@ -68,6 +68,10 @@ class FakeNode:
         (folder / "device").symlink_to(device)
         for counter in load_sampler.PORT:
             (counters / counter).write_text("3\n")
+        for counter in load_sampler.CONGESTION:
+            file = folder / "ports/1" / counter
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("5\n")
         sensors = self.root / f"sys/class/hwmon/hwmon{number}"
         sensors.mkdir(parents=True)
         (sensors / "device").symlink_to(device)

@@ -23,6 +23,7 @@ from clusterctl_burnin.check import Expected
 from clusterctl_burnin.node.programs import dcgm_metrics
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.watch import EVENTS
 from tests.burnin.kit import SKU, expected, healthy_text, readings
 
 V100 = tuple(
@@ -118,6 +119,55 @@ def test_values_that_do_not_move_during_a_load() -> None:
     assert during(document(), document(), 60) == []
     assert during(document(), moved, 300) == []
     assert during(document(url="", metrics=[]), document(url="", metrics=[]), 300) == []
+
+
+def counting(uuid: str = "GPU-00000001-0000-4000-8000-000000000001", **fields: object) -> str:
+    """Return what the exporter reports, with further fields of one GPU."""
+    more = [f'DCGM_FI_DEV_{name}{{gpu="1",UUID="{uuid}",device="nvidia1"}} {value}' for name, value in fields.items()]
+    return document(metrics=[*lines(), *more])
+
+
+@pytest.mark.parametrize(
+    ("field", "by", "seconds", "code"),
+    [
+        ("ECC_DBE_VOL_TOTAL", 1, 60, Code.GPU_ECC_UNCORRECTABLE),
+        ("ROW_REMAP_FAILURE", 1, 60, Code.GPU_REMAP_FAILED),
+        ("NVLINK_REPLAY_ERROR_COUNT_TOTAL", 1, 60, Code.NVLINK_ERRORS),
+        ("NVLINK_RECOVERY_ERROR_COUNT_TOTAL", 1, 80, Code.NVLINK_ERRORS),
+        ("NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 50 * 60, 60, None),
+        ("NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 200 * 60, 60, Code.NVLINK_ERRORS),
+        ("NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 200 * 60, 60, Code.NVLINK_ERRORS),
+        ("PCIE_REPLAY_COUNTER", 8, 60, None),
+        ("PCIE_REPLAY_COUNTER", 40, 60, Code.GPU_PCIE_REPLAYS),
+        ("XID_ERRORS", 79, 60, Code.XID),
+        ("GPU_TEMP", 40, 60, None),
+    ],
+)
+def test_what_dcgm_counts_during_a_load(field: str, by: int, seconds: float, code: Code | None) -> None:
+    """On the GPU with that UUID, whatever number the exporter gives it; what was counted before the load is none."""
+    first, last = counting(**{field: 7}), counting(**{field: 7 + by})
+    assert during(first, last, seconds) == ([code] if code else [])
+    assert during(last, last, 60) == []
+
+
+def test_two_fields_of_one_gpu_are_two_findings_and_the_load_does_not_pass() -> None:
+    """A new Xid by itself is a warning, since the kernel log judges it; a load with one does not pass."""
+    first = counting(XID_ERRORS=0, NVLINK_REPLAY_ERROR_COUNT_TOTAL=0)
+    last = counting(XID_ERRORS=79, NVLINK_REPLAY_ERROR_COUNT_TOTAL=3)
+    assert during(first, last, 60) == [Code.NVLINK_ERRORS, Code.XID]
+    assert {Code.NVLINK_ERRORS, Code.XID} <= EVENTS
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "many", "-"])
+def test_a_field_without_a_number_is_not_judged(value: str) -> None:
+    assert during(counting(ECC_DBE_VOL_TOTAL=0), counting(ECC_DBE_VOL_TOTAL=value), 60) == []
+
+
+def test_a_field_that_fell_or_an_exporter_that_is_gone_proves_nothing() -> None:
+    """INCONCLUSIVE in both cases."""
+    assert during(counting(ECC_DBE_VOL_TOTAL=3), counting(ECC_DBE_VOL_TOTAL=0), 60) == [Code.NOT_MEASURED]
+    gone = document(complaint="Connection refused", metrics=[])
+    assert during(counting(ECC_DBE_VOL_TOTAL=3), gone, 60) == [Code.NOT_MEASURED]
 
 
 class Exporter(BaseHTTPRequestHandler):

@@ -35,7 +35,7 @@ def test_a_quiet_load(node: FakeNode, address: str) -> None:
         assert running.process.wait(PATIENCE_S) == 0
     assert (samples.counters, samples.errors, samples.kernel.lines) == ((), {}, ())
     assert samples.kernel.whole
-    assert samples.read == {"port": 2, "pci": 4, "gpu_ecc": 2, "nvlink": 2}
+    assert samples.read == {"port": 2, "pci": 4, "gpu_ecc": 2, "nvlink": 2, "congestion": 2}
     assert {
         (one.kind, one.part, one.gauge): one.high for one in samples.gauges if one.gauge in ("asic", "temperature")
     } == {
@@ -55,6 +55,7 @@ def test_what_happens_in_the_middle_has_its_second(node: FakeNode, address: str)
         settle(node)
         node.log(4, XID)
         node.count("class/infiniband/mlx5_1/ports/1/counters/link_downed", 4)
+        node.count("class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait", 4_000)
         node.links(1)
         node.rows(3)
         node.aer("0000:1b:00.0", "nonfatal", 2)
@@ -68,6 +69,7 @@ def test_what_happens_in_the_middle_has_its_second(node: FakeNode, address: str)
         ("nvlink", "1", "errors"): 1,
         ("gpu_ecc", "1", "uncorrected"): 3,
         ("pci", "0000:1b:00.0", "nonfatal"): 2,
+        ("congestion", "mlx5_0", "port_xmit_wait"): 3_995,
     }
     assert all(at > 0 for one in samples.counters for at, _ in one.rises)
     ((second, facility, level, text),) = samples.kernel.lines

@@ -318,6 +318,23 @@ def test_the_recorded_samples_give_the_second() -> None:
     assert mark.verdict is Verdict.FAIL
 
 
+def test_congestion_is_reported_and_accuses_nothing() -> None:
+    """A loaded fabric is congested: the port that waited most is named in the watch's own finding, and it passes."""
+    waited = [
+        {"kind": "congestion", "part": part, "counter": counter, "rose": rose, "rises": [[1.0, rose]], "reset": False}
+        for part, counter, rose in (
+            ("mlx5_0", "port_xmit_wait", 4_000_000),
+            ("mlx5_1", "port_xmit_wait", 90_000_000),
+            ("mlx5_1", "rp_cnp_handled", 600),
+        )
+    ]
+    (only,) = found(readings(), after(load_samples=sampled(seconds=60.0, counters=waited)))
+    assert only.verdict is Verdict.PASS
+    assert "mlx5_1 waited to send for 1.5e+06 ticks a second" in only.cause
+    assert "mlx5_1 was slowed down by 10 congestion notices a second" in only.cause
+    assert "mlx5_0 waited" not in only.cause
+
+
 def test_the_samples_of_a_real_h100() -> None:
     """Recorded on an H100 under gpu_load, with a program that reads a wild address in second 13: what the sampler saw, at
     0.3 % of a processor; the load was at the power limit, with its clocks lowered and no other reason.
@@ -359,7 +376,7 @@ def test_a_probe_that_hangs_or_is_missing_is_named(probe: str, status: Status) -
     broken = result(probe, "", rc=None, status=status)
     readers = {check.name for check in WATCHED if check.watch and probe in {p.name for p in check.watch.probes}}
     optional = {"kernel_log", "nvlink_errors", "pcie_width"} if probe == "nvidia_smi" else set()
-    last_only = {"gpu_temperature"} & readers
+    last_only = {"gpu_temperature", *(["dcgm_exporter"] if probe == "nvidia_smi" else [])} & readers
     for before, then, blind in (
         (readings(**{probe: broken}), after(), readers - last_only),
         (readings(), after(**{probe: broken}), readers),

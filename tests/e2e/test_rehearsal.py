@@ -8,6 +8,7 @@ import html
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import pexpect
 import pytest
+from playwright.sync_api import sync_playwright
 
 from clusterctl.fleet.finding import Origin
 from lab.tests.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
@@ -28,9 +30,11 @@ from tests.e2e.leaks import Search, Watch, journal_contents, secrets_of
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import RUN_S, Site
 from tests.paths import ROOT
+from tests.web.one_look import out_of_sight
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTS = [f"node{number:03d}" for number in range(1, 9)]
 LAB, NETWORK = "e2er", "10.152.0.0/16"
 FAULTS = ("missing-gpu:node003", "never-boots:node005", "swapped-cable:node007")
@@ -180,12 +184,16 @@ def test_it_prints_its_verdict_and_where_the_time_went(rehearsal: Rehearsal) -> 
     )
 
 
+def address_of_the_page(rehearsal: Rehearsal) -> str:
+    printed = r"^see it in a browser of this machine: (http://127\.0\.0\.1:\d+/\?token=\S+)$"
+    (address,) = re.findall(printed, rehearsal.output, re.MULTILINE)
+    return str(address)
+
+
 @with_docs
 def test_its_page_shows_the_broken_ones_with_their_causes(rehearsal: Rehearsal) -> None:
     """At the address that is printed, on the first page; without the token nothing is shown."""
-    (address,) = re.findall(
-        r"^see it in a browser of this machine: (http://127\.0\.0\.1:\d+/\?token=\S+)$", rehearsal.output, re.MULTILINE
-    )
+    address = address_of_the_page(rehearsal)
     browser = build_opener(HTTPCookieProcessor(CookieJar()))
     with browser.open(address, timeout=RUN_S) as answer:
         page = html.unescape(answer.read().decode())
@@ -193,6 +201,21 @@ def test_its_page_shows_the_broken_ones_with_their_causes(rehearsal: Rehearsal) 
     assert not [name for name, expected in EXPECTED.items() if expected.cause not in page]
     with pytest.raises(HTTPError, match="401"):
         build_opener().open(address.partition("?")[0], timeout=RUN_S)
+
+
+@with_docs
+@pytest.mark.chromium
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: run make setup")
+def test_each_broken_one_is_found_in_one_look(rehearsal: Rehearsal) -> None:
+    """In a browser: the tile of each is in sight without a click and without scrolling, and its cause is not cut off."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * RUN_S)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(1000 * RUN_S)
+        page.goto(address_of_the_page(rehearsal))
+        assert page.locator(".tile.quarantined").count() == len(EXPECTED)
+        assert out_of_sight(page, {name: one.cause for name, one in EXPECTED.items()}, 900) == []
+        browser.close()
 
 
 def test_the_broken_ones_and_only_they_are_quarantined(rehearsal: Rehearsal) -> None:

@@ -17,6 +17,7 @@ from clusterctl.jobs.evidence import (
     LinkErrors,
     Observation,
     Progress,
+    RankProcess,
     SchedulerFacts,
     Source,
     Stack,
@@ -334,3 +335,52 @@ def test_errors_of_the_kernel_before_the_job_are_not_its_cause() -> None:
     assert judged(*old, error, job("n1", 2, REMOTE, rank=2)).cause.rule == "exception", "without the job's start"
     within = kernel("n1", -1500, LOST)
     assert judged(*old, within, error, scheduler=facts).cause.first == within
+
+
+def processes(**states: dict[str, object]) -> tuple[RankProcess, ...]:
+    """Return a process for each rank; `r3={...}`: what is not usual of rank 3."""
+    return tuple(
+        RankProcess(rank=rank, host=host, **states.get(f"r{rank}", {}))  # type: ignore[arg-type]
+        for rank, host in RANKS.items()
+    )
+
+
+def test_a_stopped_rank_is_proven_and_its_host_is_the_suspect() -> None:
+    """The others' time-outs follow from it; its host's hardware is not to blame."""
+    reports = [job(RANKS[rank], 700, WATCHDOG.format(rank, 9), rank) for rank in range(8) if rank != 3]
+    found = judged(*reports, processes=processes(r3={"stopped": True}))
+    assert (found.cause.rule, found.cause.failure) == ("stopped_rank", Failure.HANG)
+    assert (found.cause.layer, found.cause.certainty) == (Layer.SYSTEM_SOFTWARE, Certainty.PROVEN)
+    assert hosts(found) == ["n1"]
+
+
+def test_a_suspended_job_blames_no_host() -> None:
+    """No host is to blame for it."""
+    stopped = processes(**{f"r{rank}": {"stopped": True} for rank in RANKS})
+    assert hosts(judged(processes=stopped)) == []
+
+
+def test_a_quota_that_holds_back_one_host_makes_the_job_slow() -> None:
+    """Its ranks are the suspects; a quota that all ranks have is no suspect."""
+    held = {"throttled": 0.9}
+    found = judged(processes=processes(r2=held, r3=held))
+    assert (found.cause.rule, found.cause.failure, found.cause.certainty) == (
+        "throttled_rank",
+        Failure.SLOW,
+        Certainty.LIKELY,
+    )
+    assert set(hosts(found)) == {"n1"}
+    assert judged(processes=processes(**{f"r{rank}": held for rank in RANKS})).cause.rule == "no_evidence"
+
+
+def test_a_lost_gpu_outranks_what_its_death_stops() -> None:
+    """A debugger that stops a rank after the fault hides no proven error that has a time."""
+    found = judged(kernel("n1", 0, LOST), processes=processes(r3={"stopped": True}))
+    assert found.cause.layer is Layer.HARDWARE
+
+
+def test_a_silent_daemon_of_the_scheduler_is_no_broken_host() -> None:
+    """The host answers: its system software is to blame, and nothing is drained for it."""
+    found = judged(scheduler=SchedulerFacts(state="RUNNING", nodes=("n0", "n1"), silent_nodes=("n1",)))
+    assert (found.cause.rule, found.cause.layer) == ("silent_daemon", Layer.SYSTEM_SOFTWARE)
+    assert hosts(found) == ["n1"]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from clusterctl.operations.job_why import WhyRequest, run
 
-FILE = Path(__file__).parent / "data/excerpts.txt"
-BLOCKS = [block.splitlines() for block in FILE.read_text().split("\n@ ")[1:]]
+DATA = Path(__file__).parent / "data"
+FILES = (DATA / "excerpts.txt", DATA / "excerpts_second.txt")
+BLOCKS = [block.splitlines() for file in FILES for block in file.read_text().split("\n@ ")[1:]]
 MISSES = {
     "alibaba/Pai-Megatron-Patch#60": ("crash", "application"),
     "equinor/ert#7797": ("crash", "application"),
-    "leptonai/gpud#1160": ("crash", "fabric"),
     "NVIDIA/nccl#905": ("hang", "fabric"),
+    "aws/aws-parallelcluster#2701": ("hang", "storage"),
+    "NVIDIA/nccl#563": ("hang", "storage"),
 }
 """What they are taken for (docs/reference/attribution.md)."""
 
@@ -38,5 +41,16 @@ def test_an_excerpt_is_taken_for_what_it_is(block: list[str], tmp_path: Path) ->
 
 def test_there_are_enough_and_none_twice() -> None:
     sources = [label(block)[3] for block in BLOCKS]
-    assert len(sources) == len(set(sources)) >= 43
+    assert len(sources) == len(set(sources)) >= 86
     assert MISSES.keys() <= set(sources)
+
+
+def test_the_precision_of_each_layer_is_at_least_nine_of_ten() -> None:
+    """The precision of each layer over both sets, as they are labelled: what is not known to be missed is right."""
+    named = Counter(MISSES.get(label(block)[3], ("", label(block)[2]))[1] for block in BLOCKS)
+    wrong = Counter(
+        MISSES[name][1]
+        for block in BLOCKS
+        if (name := label(block)[3]) in MISSES and MISSES[name][1] != label(block)[2]
+    )
+    assert all(wrong[layer] * 10 <= named[layer] for layer in named), (named, wrong)

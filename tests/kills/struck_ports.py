@@ -86,9 +86,9 @@ class StruckJournal:
         with self.seams.around("claim"):
             return self.inner.claim(nodes, run)
 
-    def release(self, claims: Iterable[Claim]) -> None:
+    def release(self, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
         with self.seams.around("release"):
-            self.inner.release(claims)
+            self.inner.release(claims, rest_s)
 
     @property
     def lease_s(self) -> float:

@@ -1,11 +1,12 @@
-"""Runs a module's tests on each of its mutants: a fork each, in which the module is imported changed.
+"""Runs a module's tests on each of its mutants, in a fork each. Those run that execute the changed statement, the shortest first.
 
-Everything that does not import the module is loaded once, before the forks: a mutant costs its tests, not their
-imports. A module that registers functions or builds tables at its import is judged, too.
+A function is changed in place, in a fork of a session of pytest that has imported everything (`in_place`). A mutant of what
+the module does at its import, such as a table, is imported again; everything that does not import the module is loaded before.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import importlib.abc
@@ -13,10 +14,9 @@ import importlib.util
 import os
 import pickle
 import random
-import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -25,15 +25,17 @@ from types import CodeType, ModuleType
 import grimp
 import pytest
 
+from tests.mutation.in_place import Session, ended, quiet
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.reached import Reached, Recorder, Selection, statement_lines
 from tests.mutation.targets import Target
 from tests.paths import ROOT
 
 PACKAGES = ("clusterctl", "clusterctl_burnin", "clusterctl_cli")
 WANTED = 0.95
 """Share of the mutants that must be killed."""
-HUNG = 3
-"""Exit status for a mutant whose tests do not end: killed."""
+LIMIT_S = 900.0
+"""Seconds for the tests of a mutant that is imported again; one whose tests do not end is killed."""
 
 
 @dataclass
@@ -72,42 +74,68 @@ def campaign(target: Target, seconds: float, report: Callable[[str], None]) -> O
     """Return the outcome of a target's mutants. They run in a mixed order; after `seconds` none is begun."""
     until = time.monotonic() + seconds
     path = ROOT / target.path
-    every = list(mutants(path.read_text(), str(path)))
-    took, loaded = _unchanged(target)
-    _preload(target.module, loaded)
+    every, source = list(mutants(path.read_text(), str(path))), ast.parse(path.read_text())
     outcome, named = Outcome(target), {mutant.name for mutant in every}
     outcome.unused = tuple(name for name in target.equivalent if name not in named)
     random.Random(0).shuffle(every)
-    for mutant in every:
-        if mutant.name in target.equivalent:
-            outcome.equivalent += 1
-        elif time.monotonic() > until:
-            outcome.not_run += 1
-        elif _run(target, mutant.code, 30 + 10 * took) == 0:
-            outcome.survivors.append(mutant)
-            report(f"  survives, line {mutant.line}: {mutant.name}")
-        else:
-            outcome.killed += 1
+    judged = [mutant for mutant in every if mutant.name not in target.equivalent]
+    outcome.equivalent = len(every) - len(judged)
+    lines = [statement_lines(source, mutant.line) for mutant in judged]
+    in_place = _in_place(target, [(mutant.code, at) for mutant, at in zip(judged, lines, strict=True)], until)
+    for number, status in in_place.statuses.items():
+        _count(outcome, judged[number], status, report)
+    _preload(target.module, in_place.loaded)
+    for number in in_place.left:
+        if time.monotonic() < until:
+            _count(
+                outcome, judged[number], _run(target, judged[number].code, in_place.reached.by(lines[number])), report
+            )
+    outcome.not_run = len(judged) - outcome.judged
     return outcome
 
 
-def _unchanged(target: Target) -> tuple[float, list[str]]:
-    """Return the seconds that the tests take on the module as it is, and the modules that they import."""
+def _count(outcome: Outcome, mutant: Mutant, status: int, report: Callable[[str], None]) -> None:
+    """Add a mutant by the exit status of its tests: 0 where it survives."""
+    if status:
+        outcome.killed += 1
+    else:
+        outcome.survivors.append(mutant)
+        report(f"  survives, line {mutant.line}: {mutant.name}")
+
+
+@dataclass(frozen=True)
+class _InPlace:
+    """What one session of pytest found. `left`: the mutants that it could not judge; `loaded`: the modules that it imported."""
+
+    statuses: Mapping[int, int]
+    left: Sequence[int]
+    reached: Reached
+    loaded: Sequence[str]
+
+
+def _in_place(target: Target, codes: Sequence[tuple[CodeType, range]], until: float) -> _InPlace:
+    """Judge in a process of its own what can be changed after the import."""
     reading, writing = os.pipe()
-    begun = time.monotonic()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        status = _tests(target.pytest_arguments, quiet=False)
+        path = str(ROOT / target.path)
+        recorder = Recorder(path)
+        session = Session(path, codes, until, recorder)
+        recorder.start()
+        _tests(target.pytest_arguments, recorder, session)
+        found = _InPlace(session.statuses, session.left, session.reached, list(sys.modules))
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(list(sys.modules), pipe)
-        os._exit(status)
+            pickle.dump(found, pipe)
+        os._exit(0 if session.sound else 1)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         content = pipe.read()
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         pytest.fail(f"the tests of {target.path} fail on the module as it is")
-    return time.monotonic() - begun, pickle.loads(content)
+    found = pickle.loads(content)
+    assert isinstance(found, _InPlace)
+    return found
 
 
 def _preload(module: str, loaded: Sequence[str]) -> None:
@@ -124,34 +152,24 @@ def _preload(module: str, loaded: Sequence[str]) -> None:
         pytest.fail(f"{module} is imported already: run each target in a process of its own")
 
 
-def _run(target: Target, code: CodeType, limit_s: float) -> int:
-    """Return the exit status of the tests on a mutant: 0 where it survives."""
+def _run(target: Target, code: CodeType, tests: tuple[str, ...]) -> int:
+    """Return the exit status of tests on a mutant that is imported again: 0 where it survives, as it does where no test executes it."""
+    if not tests:
+        return 0
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
+        quiet()
         sys.meta_path.insert(0, _Changed(target.module, ROOT / target.path, code))
-        os._exit(_tests(target.pytest_arguments, quiet=True))
-    end = time.monotonic() + limit_s
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > end:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return HUNG
-        time.sleep(0.01)
+        os._exit(_tests(sorted({test.partition("::")[0] for test in tests}), Selection(tests)))
+    return ended(child, LIMIT_S)
 
 
-def _tests(tests: Sequence[str], *, quiet: bool) -> int:
+def _tests(tests: Sequence[str], *plugins: object) -> int:
     """Run tests in this process until one fails; return pytest's exit status, 1 for every exception."""
-    if quiet:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
+    arguments = ["-x", "-q", "-s", "-p", "no:cacheprovider", "-m", "not soak and not lab", *tests]
     try:
-        return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not soak and not lab", *tests]))
+        return int(pytest.main(arguments, [*plugins]))
     except BaseException:  # noqa: BLE001 - SystemExit included: a mutant may raise anything
         return 1
 

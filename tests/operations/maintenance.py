@@ -77,8 +77,8 @@ class MortalJournal:
         self._life.boundary()
         return found
 
-    def release(self, claims: Iterable[Claim]) -> None:
-        self._journal.release(claims)
+    def release(self, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
+        self._journal.release(claims, rest_s)
 
     def __getattr__(self, name: str) -> Any:
         self._life.require()

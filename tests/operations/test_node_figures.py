@@ -13,8 +13,9 @@ from clusterctl.operations.node_figures import BINS, figure_places
 def node(name: str, value: float, bound: Bound, sku: str = "h100") -> NodeFigures:
     worst = {("bandwidth", bound.unit): (value, bound)}
     return NodeFigures(
-        name=name, stage=Stage.GOLD, sku=sku, hold=None, stopped=None, acts=(), proven_at=None, worst=worst
-    )
+        name=name, serial=None, stage=Stage.GOLD, sku=sku, hold=None, stopped=None, acts=(), proven_at=None, worst=worst,
+        lines={},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("bound", "rank"), [(at_least(380, "Gb/s"), 1), (at_most(500, "Gb/s"), 100)])

@@ -21,7 +21,7 @@ from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.decisions import HoldSet, WaiverGranted
-from clusterctl.fleet.payloads.node import ActIntended
+from clusterctl.fleet.payloads.node import ActIntended, HostKeyPinned
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import relocate
 from clusterctl.operations.context import SiteContext, open_site
@@ -146,6 +146,23 @@ def test_its_installer_record_and_host_key_follow(world: World) -> None:
     assert (store.find("n1"), store.find("gpu7")) == (None, replace(done, node="gpu7"))
     assert store.document(replace(done, node="gpu7", documents=("overlay.tar",)), "overlay.tar") == b"x"
     assert HostKeys(world.folder / "state" / "host_keys").get("gpu7") == key
+
+
+@pytest.mark.parametrize(("own", "pinned"), [(True, False), (True, True), (False, False), (False, True)])
+def test_it_never_gets_the_host_key_of_a_retired_node(world: World, own: bool, pinned: bool) -> None:
+    """Else that machine, wherever it is now, could answer in its place. Its own key stays its own, also in a second run."""
+    keys = HostKeys(world.folder / "state" / "host_keys")
+    retired, mine = keys.get("gpu7"), keys.get("n1") if own else None
+    if pinned:
+        public = mine[1] if mine else f"{HostKeys(world.folder / 'another').get('n1')[1]} comment"
+        world.append(node_event(ID, HostKeyPinned(public=public)))
+    world.run(name="gpu7")
+    if mine and pinned:
+        keys.rename("n1", "gpu7", f"{mine[1]} comment")
+    found = keys.get("gpu7")
+    assert found != retired
+    assert mine is None or found == mine
+    assert not (keys.folder / "n1").exists()
 
 
 def record(name: str, state: AttemptState, serial: str, attempt: str) -> InstallAttempt:

@@ -31,6 +31,8 @@ WORKING = {
     "NodeChanger",
     "NodeOperation",
     "PartnerLender",
+    "RunPart",
+    "SharedLimits",
     "Rollout",
     "Selection",
     "SiteContext",

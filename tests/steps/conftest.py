@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from tests.steps.fakes import FixedClock
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Iterator[SqlJournal]:
+def book(tmp_path: Path, empty_journal: Path) -> Iterator[SqlJournal]:
     """An empty journal."""
+    shutil.copy(empty_journal, tmp_path / "j.db")
     opened = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock())
     yield opened
     opened.close()

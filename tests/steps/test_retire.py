@@ -42,6 +42,7 @@ class FakeEraser:
     errors: list[EdgeError] = field(default_factory=list)
     lost: list[EdgeError | None] = field(default_factory=list)
     erased: list[str] = field(default_factory=list)
+    drives: list[tuple[Serial, ...]] = field(default_factory=list)
     root_disks: list[str] = field(default_factory=list)
     before: Callable[[], object] = lambda: None
     stops: threading.Event = field(default_factory=threading.Event)
@@ -54,6 +55,7 @@ class FakeEraser:
         self.before()
         deadline.check("erasing")
         self.root_disks.append(target.root_disk)
+        self.drives.append(target.erase)
         if self.errors:
             raise self.errors.pop(0)
         self.erased.append(target.serial)
@@ -231,8 +233,23 @@ def test_killed_while_erasing_it_goes_on_watching(world: World, results: tuple[s
     world.eraser.state = S.ERASING
     world.eraser.left = [S.RELEASING, S.READY]
     world.wipe()
-    assert world.eraser.erased == []
+    assert (world.eraser.erased, world.acts()) == ([], WHOLE[1:])
     assert world.book.state(NODE).stage is Stage.RETIRED
+
+
+@pytest.mark.parametrize(("serials", "erased"), [(("D1", "D2"), ("D1", "D2")), (("D1", None), ())])
+def test_the_installer_is_given_the_drives_that_were_shown(
+    world: World, serials: tuple[str | None, ...], erased: tuple[str, ...]
+) -> None:
+    """By serial; where one has none, none is named: an installer that goes by serials erases nothing then."""
+    drives = tuple(Drive(f"{slot}", "NVMe", 1, Serial(one) if one else None) for slot, one in enumerate(serials))
+    found = replace(inventory("S1"), drives=drives)
+    world.bmc.report = found
+    claims = world.book.claim([NODE], "r").granted
+    node = replace(world.book.state(NODE), inventory=found)
+    wiper = DriveWiper(world.eraser, world, address_of, world.book, 0.01)
+    wiper.wipe(node, IntentLog(world.book, claims), "sold", Deadline.after(60))
+    assert world.eraser.drives == [erased]
 
 
 @pytest.mark.parametrize("results", [("begun",), ("begun", "done")])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, claims, open_journal
+from clusterctl.edges.site.load import journal_connected, load_site
 from clusterctl.fleet.node import Stage
 from lab.tests.lab_kit import eventually
 from tests.edges.site.ready import write_ready_site
@@ -120,6 +121,7 @@ def scene(tmp_path: Path, url: str, lease_s: int) -> Iterator[Scene]:
     (tmp_path / "world").mkdir()
     scene = Scene(site, World(tmp_path / "world"), url)
     book = scene.journal()
+    journal_connected(load_site(site))  # this process has it open: closing the file elsewhere would end SQLite's locks
     for name in NAMES:
         identified(book, name, f"SN-{name}")
     with scene.stack:

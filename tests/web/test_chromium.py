@@ -38,6 +38,7 @@ PAGES = (
     "/parts/1650",
     "/fabric",
     "/fabric/devices/leaf-2",
+    "/downtime",
     "/incidents",
     "/jobs",
     "/nights",

@@ -15,6 +15,7 @@ from clusterctl.operations.context import SiteContext, open_site
 from tests.cli.site_of_three import quarantined
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
+from tests.web.one_look import out_of_sight
 from tests.web.served import entered
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -59,11 +60,5 @@ def test_each_broken_node_is_found_with_its_cause_in_one_look(site: SiteContext,
         assert "5 gold" in page.locator("#counts").inner_text()
         stopped = page.locator(".tile.quarantined")
         assert stopped.count() == len(BROKEN)
-        for name, (_, _, cause) in BROKEN.items():
-            tile = page.locator(f"#tile-{name}")
-            assert tile.locator(".cause").inner_text() == cause
-            box, seen = tile.bounding_box(), tile.evaluate("e => [e.scrollWidth, e.clientWidth]")
-            assert box is not None
-            assert box["y"] + box["height"] <= 900
-            assert 0 < seen[0] <= seen[1]
+        assert out_of_sight(page, {name: cause for name, (_, _, cause) in BROKEN.items()}, 900) == []
         browser.close()

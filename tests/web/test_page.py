@@ -19,6 +19,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_web.live_fleet import LiveFleet, racks
+from clusterctl_web.rendering import tile_html
 from clusterctl_web.service import serve
 from clusterctl_web.sessions import SignInRules, StartToken
 from tests.cli.site_of_three import quarantined, write
@@ -137,12 +138,14 @@ def test_only_what_has_changed_is_read_again(own: SiteContext, monkeypatch: pyte
 
 
 def test_racks_stand_in_natural_order_the_highest_unit_on_top(context: SiteContext) -> None:
-    """Rack 10 follows rack 9; nodes without a place are last."""
+    """Rack 10 follows rack 9; nodes without a place are last. Each tile has its unit, and one without a place has none."""
     node = context.nodes()[0]
     places = [("n1", "R10", 4), ("n2", "R9", 4), ("n3", "", None), ("n4", "R9", 12)]
     fleet = [replace(node, name=name, location=Location(rack, unit)) for name, rack, unit in places]
     found = [(rack.name, [tile.name for tile in rack.tiles]) for rack in racks(fleet, NOW)]
     assert found == [("R9", ["n4", "n2"]), ("R10", ["n1"]), ("", ["n3"])]
+    drawn = [tile_html(rack.tiles[0]) for rack in racks(fleet, NOW)]
+    assert ['class="unit">U12<' in drawn[0], 'class="unit"' in drawn[2]] == [True, False]
 
 
 def test_the_service_prints_an_address_and_stops(context: SiteContext) -> None:

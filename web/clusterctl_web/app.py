@@ -17,6 +17,7 @@ from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import NODES, PLANS, Orders
 from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api, error_json, json_response, status_of
+from clusterctl_web.downtime_page import DowntimePage
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import Guard
 from clusterctl_web.job_pages import JobPages
@@ -54,6 +55,7 @@ def application(live: LiveFleet, access: SignInRules) -> Starlette:
         *NodeApi(live, figures, reads).routes(),
         *PlanPages(live.context, renderer).routes(),
         *JobPages(JobViews(live.context), renderer).routes(),
+        *DowntimePage(live.context, renderer).routes(),
     ]
     return Starlette(
         routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *more],

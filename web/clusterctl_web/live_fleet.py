@@ -26,6 +26,7 @@ class Tile:
 
     name: str
     place: str
+    unit: int | None
     stage: str
     mark: str
     sku: str
@@ -54,7 +55,8 @@ def tile(node: NodeSummary, now: datetime) -> Tile:
     )
     cause = str(node.hold) if held else node.cause
     serial = node.serial or node.expected_serial or ""
-    return Tile(node.name, str(node.location), node.stage.value, mark, node.sku, str(serial), cause, node.since)
+    at = node.location
+    return Tile(node.name, str(at), at.unit, node.stage.value, mark, node.sku, str(serial), cause, node.since)
 
 
 def racks(nodes: Sequence[NodeSummary], now: datetime) -> tuple[Rack, ...]:

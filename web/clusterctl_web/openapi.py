@@ -39,6 +39,8 @@ def _or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+SPANS = ("7d", "30d", "90d", "365d")
+"""What `since` of the downtime may be; without it all runs count."""
 STAGES = ("seen", "discovered", "installed", "configured", "cabled", "burned_in", "gold", "quarantined", "retired")
 _NODE = {
     "name": TEXT,
@@ -124,6 +126,7 @@ _PLAN = {
 }
 NUMBER_OR_NULL: Schema = {"type": ["integer", "null"]}
 SECONDS: Schema = {"type": "number"}
+FIGURE_OR_NULL: Schema = {"type": ["number", "null"]}
 FLAG: Schema = {"type": "boolean"}
 _CAUSE: Schema = _object(
     rule=TEXT,
@@ -422,6 +425,32 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
         "What differs between the manifests of two jobs, for their owner.",
         _object(differences=_array(_object(field=TEXT, first=TEXT, second=TEXT))),
     ),
+    "/downtime": (
+        "The downtime of supervised runs in seconds, and what follows from their rate of failures.",
+        _object(
+            runs=_array(_named("JobDowntime")),
+            hardware_share_mean=FIGURE_OR_NULL,
+            hardware_share_by_gpu_hours=FIGURE_OR_NULL,
+            save_seconds=FIGURE_OR_NULL,
+            failures=NUMBER,
+            node_days=SECONDS,
+            failures_per_1000_node_days=FIGURE_OR_NULL,
+            node_mttf_days=FIGURE_OR_NULL,
+            node_mttf_days_low=FIGURE_OR_NULL,
+            node_mttf_days_high=FIGURE_OR_NULL,
+            nodes=NUMBER,
+            repair_days=SECONDS,
+            plans=_array(
+                _object(
+                    rate=TEXT,
+                    failures_per_1000_node_days=SECONDS,
+                    hours_to_failure=SECONDS,
+                    spares=NUMBER,
+                    checkpoint_interval_seconds=FIGURE_OR_NULL,
+                )
+            ),
+        ),
+    ),
     "/nights": ("The last nights, the newest first.", _object(nights=_array(_named("Night")))),
     "/work-orders": (
         "What technicians have to do, in the order of a walk through the racks.",
@@ -432,6 +461,9 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
 }
 _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "/jobs/{job}/diff": ({"name": "with", "in": "query", "required": True, "schema": TEXT},),
+    "/downtime": (
+        {"name": "since", "in": "query", "schema": {"enum": list(SPANS)}, "description": "without it all runs"},
+    ),
     "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
     "/incidents": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "resolved ones, too"},),
     "/rmas": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "closed ones, too"},),
@@ -466,6 +498,11 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
         _named("JobWhy"),
     ),
     "/jobs/{job}/stacks": ("Take the stacks of an own job's ranks.", {}, _named("JobStacks")),
+    "/jobs/{job}/stop": (
+        "Order the end of an own supervised run, and cancel its job.",
+        {},
+        _object(run=_named("JobRun")),
+    ),
     "/runs/{run}/cancel": ("Ask a run to stop.", {}, _object(result=OPEN)),
     "/runs/{run}/retry": ("Preview the same order again; with `approved` order it.", _APPROVED, _DONE),
 }

@@ -22,6 +22,7 @@ NAVIGATION = (
     ("/", "Fleet"),
     ("/runs", "Runs"),
     ("/jobs", "Jobs"),
+    ("/downtime", "Downtime"),
     ("/incidents", "Incidents"),
     ("/fabric", "Fabric"),
     ("/nights", "Nights"),

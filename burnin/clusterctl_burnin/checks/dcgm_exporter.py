@@ -1,7 +1,8 @@
 """dcgm_exporter: the site's dcgm-exporter answers, reports each GPU of the node and no other, and its values move.
 
 The site names its address (`checks.dcgm_exporter`). Whether the values move is seen during loads: a GPU's power is not
-the same to the last digit before and after one. An exporter that has lost DCGM keeps the last values.
+the same to the last digit before and after one. An exporter that has lost DCGM keeps the last values. What DCGM's own
+fields count during a load is judged, too (`dcgm_fields.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from clusterctl.fleet.quantity import Bound, Quantity, exactly
 from clusterctl.formats.nvidia.dcgm_exporter import ExportedMetrics, parse_dcgm_metrics
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch
+from clusterctl_burnin.dcgm_fields import Between, added
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError, seconds_between
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, read
 
@@ -82,9 +84,15 @@ def _not_exported(gpu: GpuReading, measured: Quantity, expected: Bound) -> Findi
     )
 
 
-def _judge_load(before: Readings, after: Readings, _expected: Expected) -> Iterator[Finding]:
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
     first, second = (parse_dcgm_metrics(one.text(METRICS)) for one in (before, after))
     seconds = seconds_between(before, after, METRICS)
+    if first.gpus and second.error_output:
+        lost = f"dcgm-exporter answered before the load, and does not after it: {second.error_output}"
+        raise UnmeasuredError(lost, remedy=_RESTART)
+    if first.gpus and second.gpus:
+        between = Between(_NAME, first, second, seconds, expected.limits)
+        yield from (finding for gpu in read(after).gpus for finding in added(gpu, between))
     if seconds < _MOVES_S or not (powers := _powers(first)) or powers != _powers(second):
         return
     yield Finding(
@@ -114,6 +122,10 @@ CHECK = Check(
         Cause("monitoring_containers"),
         Cause("root_writable"),
         Cause("disk_space"),
+        *(
+            Cause(check, same_part=True)
+            for check in ("kernel_log", "nvlink_errors", "gpu_ecc", "gpu_row_remap", "gpu_pcie")
+        ),
     ),
-    watch=Watch((METRICS,), _judge_load),
+    watch=Watch((METRICS, NVIDIA_SMI), _judge_load),
 )

@@ -1162,7 +1162,11 @@ RULES = (
         "node",
         Verdict.WARN,
         words=("nfs: server", "LustreError", "Lustre: ", "LNetError"),
-        patterns=(r"nfs: server \S+ not responding", r"LustreError: |LNetError|Lustre: .*Connection to .* was lost"),
+        patterns=(
+            r"nfs: server \S+ not responding",
+            r"LustreError: |LNetError|Lustre: .*Connection to .* was lost",
+            r"Lustre: .*ptlrpc_expire_one_request.{0,20}Request sent has (?:failed due to network error|timed out)",
+        ),
         cause="shared storage did not answer",
         remedy="if several nodes log this in the same minute, check the storage; else check this node's network",
         blame=_FILES,

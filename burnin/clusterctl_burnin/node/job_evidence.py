@@ -26,11 +26,13 @@ from typing import Any, Dict, List, Optional, Tuple
 
 PROC = Path("/proc")
 DEVICES = Path("/sys/class/infiniband")
+CGROUPS = Path("/sys/fs/cgroup")
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "local_link_integrity_errors")
 NETWORKED = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "9p", "wekafs", "fuse.glusterfs")
 MOST_FILES = 400
 MOST_RANKS = 64
 PY_SPY_S = 20.0
+OBSERVED_S = 1.0
 
 Found = Dict[str, Any]  # evaluated on Python 3.9
 
@@ -216,14 +218,19 @@ def is_python(folder: Path) -> bool:
         return False
 
 
-def ranks(job: str, proc: Path = PROC) -> Dict[int, int]:
-    """Return the process of each rank: the outermost interpreter with its number, else the outermost process."""
+def ranks(job: str, node: str, proc: Path = PROC) -> Dict[int, int]:
+    """Return the process of each rank: the outermost interpreter with its number, else the outermost process.
+
+    Several nodes of Slurm may be one machine: a process that names another node is of that one.
+    """
     chosen = {}  # type: Dict[int, List[Tuple[int, int]]]
     for folder in proc.iterdir():
         if not folder.name.isdigit():
             continue
         found = environment(folder)
         rank = found.get("RANK") or found.get("SLURM_PROCID") or ""
+        if found.get("SLURMD_NODENAME", node) != node:
+            continue
         if found.get("SLURM_JOB_ID") == job and rank.isdigit() and len(rank) < 8:
             chosen.setdefault(int(rank), []).append((int(folder.name), parent_of(folder)))
     return {rank: outermost(members, proc) for rank, members in chosen.items()}
@@ -237,10 +244,51 @@ def outermost(members: List[Tuple[int, int]], proc: Path) -> int:
     return min(pid for pid, parent in group if parent not in own) if own else 0
 
 
+def periods(folder: Path, mounts: Path = CGROUPS) -> Tuple[int, int]:
+    """Return the periods of the processor quota that holds a process back most, and in how many it did: cgroups(7)."""
+    found = (0, 0)
+    try:
+        lines = (folder / "cgroup").read_text().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number != "0" and "cpu" not in controllers.split(","):
+            continue
+        root = mounts if number == "0" else mounts / controllers
+        group = (root if root.is_dir() else mounts / "cpu") / path.lstrip("/")
+        for one in [group, *group.parents][: len(Path(path).parts)]:
+            try:
+                values = dict(row.split() for row in (one / "cpu.stat").read_text().splitlines())
+                found = max(found, (int(values["nr_periods"]), int(values["nr_throttled"])), key=lambda it: it[1])
+            except (OSError, ValueError, KeyError):
+                continue
+    return found
+
+
+def processes(report: Report, found: Dict[int, int], proc: Path = PROC, mounts: Path = CGROUPS) -> None:
+    """Add what keeps ranks off the processor for a second: a signal that stopped them, a quota of their cgroup."""
+    seen = []  # type: List[Dict[int, Tuple[str, int, int]]]
+    for pause in (0.0, OBSERVED_S):
+        time.sleep(pause)
+        seen.append(
+            {rank: (state_of(proc / str(pid)), *periods(proc / str(pid), mounts)) for rank, pid in found.items()}
+        )
+    states = {}  # type: Dict[str, Found]
+    for rank, (state, passed, held) in seen[1].items():
+        before = seen[0][rank]
+        stopped = state == before[0] == "T"
+        throttled = (held - before[2]) / (passed - before[1]) if passed > before[1] else 0.0
+        states[str(rank)] = {"stopped": stopped, "throttled": round(min(1.0, max(0.0, throttled)), 3)}
+    if states:
+        report.add("processes.json", json.dumps({"version": 1, "ranks": states}).encode())
+
+
 def stacks(report: Report, request: Found, proc: Path = PROC) -> None:
     """Add the kernel's stack of each rank, and the interpreter's where it is safe to attach."""
-    found = ranks(request["job"], proc)
+    found = ranks(request["job"], request["node"], proc)
     report.ranks = {str(rank): pid for rank, pid in sorted(found.items())}
+    processes(report, found, proc)
     for rank, pid in sorted(found.items())[:MOST_RANKS]:
         try:
             report.add("kernel_stack_rank_{}".format(rank), (proc / str(pid) / "stack").read_bytes()[: 1 << 16])

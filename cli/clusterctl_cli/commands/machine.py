@@ -24,7 +24,7 @@ at_most_option = click.option(
 
 @click.group()
 def power() -> None:
-    """Power of machines, through their BMCs: switched once the serial is proven, and done once it is observed."""
+    """Power of machines: through their BMCs, done once it is observed; reboots of gold nodes through Slurm."""
 
 
 @power.command()
@@ -66,6 +66,32 @@ def off(folder: Path, **options: Any) -> int:
 def cycle(folder: Path, *, ac: bool, **options: Any) -> int:
     """Switch machines off as `off` does, and on again as `on` does."""
     return _switch("ac-cycle" if ac else "cycle", folder, options)
+
+
+@power.command()
+@nodes_argument
+@reason_option()
+@click.option(
+    "--drain-minutes",
+    type=click.IntRange(1, 10080),
+    default=240,
+    show_default=True,
+    help="How long their jobs may still run; a node that is not free by then is given back.",
+)
+@decision_options
+def reboot(folder: Path, **options: Any) -> int:
+    """Reboot gold nodes through Slurm, as pending row remaps and GPU resets need it; they serve again once checked.
+
+    A node is drained first, and no job is killed. A node that another user keeps out of work is refused, and stays
+    out. Interrupted, the same command goes on.
+    """
+    from clusterctl.operations import scheduler_reboot as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context, select_nodes
+
+    flags, context = Flags.taken(options), open_context(folder)
+    request = operation.RebootRequest(nodes=select_nodes(context, options), **options)
+    return carry_out(operation, context, request, flags)
 
 
 @power.command()

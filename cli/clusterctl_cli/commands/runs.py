@@ -48,8 +48,10 @@ def list_runs(*, watching: bool, most: int, folder: Path, as_json: bool) -> int:
     """List detached runs, the newest first: waiting, running, ended with its exit code, or lost.
 
     A run is lost when its process is gone and wrote no end: killed, or the controller restarted. `runs retry` goes on.
-    A pool's run is not lost with its worker: it waits for another one.
+    A pool's run is not lost with its worker: it waits for another one. The runs of one order over several pools
+    are one line.
     """
+    from clusterctl.operations import pods
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.runs import read
     from clusterctl_cli import render_runs
@@ -61,7 +63,7 @@ def list_runs(*, watching: bool, most: int, folder: Path, as_json: bool) -> int:
         return 0
 
     def look() -> View:
-        found = read(context, most)
+        found = pods.read(context, most)
         return View(render_runs.runs_text(found, current_time()), found)
 
     if watching:
@@ -80,9 +82,9 @@ def list_runs(*, watching: bool, most: int, folder: Path, as_json: bool) -> int:
 def show(options: ShowOptions) -> int:
     """Print a run: who ordered what, where each node stands, the log. Without RUN: the newest.
 
-    With --watch, until the run ends; the exit code is then the run's.
+    With --watch, until the run ends; the exit code is then the run's. Of an order over several pools: its runs.
     """
-    from clusterctl.operations.runs import find
+    from clusterctl.operations.pods import find
     from clusterctl_cli import render_runs
     from clusterctl_cli.context import open_context
 
@@ -91,20 +93,20 @@ def show(options: ShowOptions) -> int:
     if options.watching:
         return follow(context, name, options.lines)
     if options.as_json:
-        print_document(render_runs.details_json(context, find(context, name), options.lines))
+        print_document(render_runs.order_json(context, find(context, name), options.lines))
         return 0
-    echo_rendered(render_runs.details_text(context, find(context, name), options.lines))
+    echo_rendered(render_runs.order_text(context, find(context, name), options.lines))
     return 0
 
 
 def follow(context: SiteContext, name: str, lines: int = 10) -> int:
-    """Print a run again as it changes, until it ends; return its exit code, or 130 for Ctrl-C."""
-    from clusterctl.operations.runs import find
+    """Print a run, or those of an order, again as it changes, until it ends; return its exit code; 130 for Ctrl-C."""
+    from clusterctl.operations.pods import find
     from clusterctl_cli import render_runs
 
     def look() -> View:
         record = find(context, name)
-        text = render_runs.details_text(context, record, lines)
+        text = render_runs.order_text(context, record, lines)
         return View(text, text, None if record.active else 1 if record.exit_code is None else record.exit_code)
 
     return watch(look)
@@ -114,13 +116,17 @@ def follow(context: SiteContext, name: str, lines: int = 10) -> int:
 @run_argument
 @decision_options
 def cancel(run: str, folder: Path, **options: Any) -> int:
-    """Ask a run to stop, as Ctrl-C does: what is done is kept. A run that has not begun never begins."""
+    """Ask a run to stop, as Ctrl-C does: what is done is kept. A run that has not begun never begins.
+
+    The id of an order over several pools stands for all of its runs.
+    """
+    from clusterctl.operations import pods
     from clusterctl.operations import runs as operation
     from clusterctl_cli.approval import Flags, carry_out
     from clusterctl_cli.context import open_context
 
     context = open_context(folder)
-    request = operation.CancelRequest(run=operation.find(context, run).name)
+    request = operation.CancelRequest(run=pods.find(context, run).name)
     return carry_out(operation, context, request, Flags.taken(options))
 
 
@@ -132,11 +138,12 @@ def retry(run: str, folder: Path, **options: Any) -> int:
 
     It runs detached again, or waits for a worker of its pool again.
     """
-    from clusterctl.operations import detached
+    from clusterctl.operations import detached, pods
     from clusterctl_cli.approval import Flags, approve
     from clusterctl_cli.context import open_context
 
     flags, context = Flags.taken(options), open_context(folder, thorough=True)
+    pods.require_one(context, run)
     record, request = detached.again(context, run)
     preview = detached.operation_of(record.operation).preview(context, request)
     if not approve(preview, flags):
@@ -175,4 +182,18 @@ def print_ordered(context: SiteContext, record: Any, *, as_json: bool) -> int:
         print_document(render_runs.run_json(context, record))
     else:
         echo_rendered(render_runs.ordered_text(record))
+    return 0
+
+
+def print_group(context: SiteContext, name: str, *, as_json: bool) -> int:
+    """Print the runs of an order over several pools, and how to follow them; return the exit code."""
+    from clusterctl.operations.pods import find
+    from clusterctl_cli import render_runs
+
+    group = find(context, name)
+    if as_json:
+        print_document(render_runs.order_json(context, group, 0))
+    else:
+        echo_rendered(render_runs.order_text(context, group, 0))
+        echo_rendered(f"\nThey go on without this terminal. Follow them: clusterctl runs show {group.name} --watch")
     return 0

@@ -19,12 +19,20 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return pool_name(value)
 
 
+def _pool(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    from clusterctl.operations.pods import AUTO
+
+    if value == AUTO:
+        raise click.BadParameter(f"--queue {AUTO} means no pool of its own: give another name")
+    return pool_name(value)
+
+
 def _own_name() -> str:
     return f"{socket.gethostname()[:50]}-{os.getpid()}"
 
 
 @click.command()
-@click.option("--pool", metavar="NAME", default="default", show_default=True, callback=_name, help="Take its runs.")
+@click.option("--pool", metavar="NAME", default="default", show_default=True, callback=_pool, help="Take its runs.")
 @click.option("--reach", metavar="CIDR", multiple=True, help="Only runs whose BMCs and hosts are in here; repeatable.")
 @click.option(
     "--name", default=_own_name, show_default="HOST-PID", callback=_name, help="In the journal; of no other worker."

@@ -17,6 +17,7 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 
 SCRIPT = Path(str(files("clusterctl_lab.hosts"))) / "switch.sh"
+IPV6 = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
 GONE = (b"Cannot find device", b"No such device")
 
 
@@ -65,6 +66,11 @@ class Switch:
             await self._holder.wait()
             self._holder = None
         await remove_uplink(self._names)
+
+    async def announce(self) -> None:
+        """Give the machine's interface an IPv6 address; nothing happens on a kernel without IPv6."""
+        if await asyncio.to_thread(_has_ipv6):
+            await self._on_machine(wiring.router(self._names.uplink, self._layout))
 
     async def add_addresses(self, addresses: Iterable[str]) -> None:
         """Further addresses of the lab on this machine; those that are there already stay."""
@@ -130,6 +136,10 @@ async def remove_uplink(names: LabNames) -> bool:
             remedy=f"Remove it by hand: ip link delete {names.uplink}.",
         )
     return True
+
+
+def _has_ipv6() -> bool:
+    return IPV6.exists() and IPV6.read_text().strip() == "0"
 
 
 async def _first_line(stream: asyncio.StreamReader | None) -> bytes:

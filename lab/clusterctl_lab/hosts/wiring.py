@@ -37,6 +37,12 @@ def uplink(name: str, alias: str, layout: Layout) -> str:
     )
 
 
+def router(name: str, layout: Layout) -> str:
+    """Run on the machine: an IPv6 address of the lab's own, from which dnsmasq can send router advertisements."""
+    first, second = layout.network.network_address.packed[:2]
+    return _lines(f"address replace fd00:c1:{first:x}{second:02x}::1/64 dev {name} nodad")
+
+
 def services(name: str, addresses: Iterable[str]) -> str:
     """Run on the machine: further addresses of the lab (BMCs, MAAS, apt) on the uplink."""
     return _lines(*(f"address replace {address}/32 dev {name}" for address in addresses))

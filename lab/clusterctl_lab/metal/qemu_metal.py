@@ -77,6 +77,7 @@ class QemuMetal:
         for machine in machines:
             self._drives.insert(machine)
         await self._switch.start(self._cgroup.create(LAUNCHERS))
+        await self._switch.announce()
 
     async def close(self) -> None:
         """Every machine loses its power at once."""

@@ -36,12 +36,23 @@ class HostKeys:
         private = f"{private_text(file, 'state/host_keys')}\n"
         return private, public_key(private, str(file))
 
-    def rename(self, old: str, new: str) -> None:
-        """Give the key of one host to its new name; without a key of the old name, nothing changes."""
+    def rename(self, old: str, new: str, pinned: str) -> None:
+        """Give the key of one host to its new name; called again, finish it.
+
+        A key that an earlier host with the new name had goes, also where this host has none: that host may still have
+        it. `pinned` is the public key that the host is known by; empty where it has none yet.
+        """
         file = self.folder / old
-        if file.exists():
-            with disk_explained("the host key cannot be renamed", file):
+        with disk_explained("the host key cannot be renamed", file):
+            if file.exists():
                 file.replace(self.folder / new)
+            elif (self.folder / new).exists() and not (pinned and self.get(new)[1].split() == pinned.split()[:2]):
+                self.forget(new)
+
+    def forget(self, name: str) -> None:
+        """Remove the key of a host that is retired: the next host with its name gets another one."""
+        with disk_explained("the host key cannot be removed", self.folder / name):
+            (self.folder / name).unlink(missing_ok=True)
 
     def renew(self, name: str) -> tuple[str, str]:
         """Return another key in the place of the one that the host had."""

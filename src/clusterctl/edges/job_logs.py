@@ -7,6 +7,7 @@
     DIR/**/nccl_trace_rank_N, DIR/**/comm_lib_trace_rank_N   dumps of PyTorch's flight recorder
     DIR/HOST/pyspy_rank_N.json     stacks of a rank: py-spy dump --json
     DIR/HOST/kernel_stack_rank_N   /proc/PID/stack of a rank
+    DIR/HOST/processes.json        what kept the ranks off the processor (formats/job_facts.py)
     DIR/HOST/bmc.json       grave events of the host's BMC (formats/job_facts.py)
     DIR/HOST/ib_counters.json, ib_counters_before.json   error counters of its ports after the failure, and before
     DIR/missing.json        what the collection could not read, as a list of texts
@@ -31,17 +32,26 @@ from typing import BinaryIO, cast
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.formats.flight_recorder import MAX_BYTES, RankRecord, parse_dump
-from clusterctl.formats.job_facts import JobFacts, moment, parse_bmc_events, parse_facts, parse_missing, parse_ports
+from clusterctl.formats.job_facts import (
+    JobFacts,
+    moment,
+    parse_bmc_events,
+    parse_facts,
+    parse_missing,
+    parse_ports,
+    parse_processes,
+)
 from clusterctl.formats.job_lines import TimeReader
 from clusterctl.formats.py_spy import parse_dump as parse_py_spy
 from clusterctl.formats.py_spy import parse_kernel_stack
 from clusterctl.formats.training_steps import step_of
-from clusterctl.jobs.evidence import BmcEvent, LinkErrors, Observation, Progress, Source, Stack
+from clusterctl.jobs.evidence import BmcEvent, LinkErrors, Observation, Progress, RankProcess, Source, Stack
 from clusterctl.jobs.scan import LogFile, scan
 
 FACTS = "job.json"
 MISSING = "missing.json"
 BMC, COUNTERS, COUNTERS_BEFORE = "bmc.json", "ib_counters.json", "ib_counters_before.json"
+PROCESSES = "processes.json"
 KERNEL = frozenset({"kernel.log", "kernel.log.gz", "dmesg.txt", "dmesg.log"})
 MAX_FILES = 200_000
 _PIECE = 4 << 20
@@ -65,6 +75,7 @@ class FolderEvidence:
     records: tuple[RankRecord, ...] = ()
     stacks: tuple[Stack, ...] = ()
     progress: Progress | None = None
+    processes: tuple[RankProcess, ...] = ()
     bmc: tuple[BmcEvent, ...] = ()
     links: tuple[LinkErrors, ...] = ()
     missing: tuple[str, ...] = ()
@@ -99,6 +110,7 @@ class _Files:
     dumps: list[tuple[Path, int]] = field(default_factory=list)
     stacks: list[_StackFile] = field(default_factory=list)
     bmc: list[tuple[Path, str]] = field(default_factory=list)
+    processes: list[tuple[Path, str]] = field(default_factory=list)
     counters: dict[tuple[str, str], Path] = field(default_factory=dict)
 
     def add(self, path: Path, name: str, host: str, entry: os.DirEntry[str]) -> None:
@@ -109,6 +121,8 @@ class _Files:
             self.stacks.append(_StackFile(path, host, int(match[1]), path.suffix != ".json"))
         elif host and path.name == BMC:
             self.bmc.append((path, host))
+        elif host and path.name == PROCESSES:
+            self.processes.append((path, host))
         elif host and path.name in (COUNTERS, COUNTERS_BEFORE):
             self.counters[host, path.name] = path
         elif name not in (FACTS, MISSING):
@@ -134,6 +148,7 @@ def read_folder(folder: Path) -> FolderEvidence:
         records=tuple(_records(files, missing)),
         stacks=tuple(_stacks(files, missing)),
         progress=_progress(files, times),
+        processes=tuple(_processes(files, missing)),
         bmc=tuple(_bmc_events(files, missing)),
         links=tuple(_links(files, missing)),
         missing=(*_not_collected(folder), *missing),
@@ -272,6 +287,15 @@ def _bmc_events(files: _Files, missing: list[str]) -> Iterator[BmcEvent]:
         try:
             for at, text in parse_bmc_events(_document(path), where=path.name):
                 yield BmcEvent(host=host, at=at, text=text)
+        except ParseError as error:
+            missing.append(f"{host}/{path.name}: {error.message}")
+
+
+def _processes(files: _Files, missing: list[str]) -> Iterator[RankProcess]:
+    for path, host in files.processes:
+        try:
+            for rank, state in sorted(parse_processes(_document(path), where=path.name).items()):
+                yield RankProcess(rank=rank, host=host, stopped=state.stopped, throttled=state.throttled)
         except ParseError as error:
             missing.append(f"{host}/{path.name}: {error.message}")
 

@@ -17,6 +17,7 @@ class Act(enum.StrEnum):
     POWER_AC_CYCLE = "power.ac_cycle"
     MEDIA_BOOT = "media.boot"
     MEDIA_EJECT = "media.eject"
+    SCHEDULER_REBOOT = "scheduler.reboot"
     LOG_CLEAR = "log.clear"
     PASSWORD_CHANGE = "password.change"  # noqa: S105 — no password
     PASSWORD_SHARE = "password.share"  # noqa: S105 — likewise
@@ -87,6 +88,14 @@ class RebootDetails(Details):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerRebootDetails(Details):
+    """`booted`: the last boot before, as the scheduler has it, ISO 8601; `drain`: why it has no work meanwhile."""
+
+    booted: str
+    drain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlashDetails(Details):
     """`before`: the BMC's tasks just before the image was sent. `tasks`: those that it became."""
 
@@ -148,6 +157,7 @@ AnyDetails = (
     ImageDetails
     | PasswordDetails
     | RebootDetails
+    | SchedulerRebootDetails
     | FlashDetails
     | BiosDetails
     | PowerDetails
@@ -157,6 +167,7 @@ AnyDetails = (
 DETAILS: Mapping[Act, type[Details]] = {
     Act.MEDIA_BOOT: ImageDetails,
     Act.MEDIA_EJECT: ImageDetails,
+    Act.SCHEDULER_REBOOT: SchedulerRebootDetails,
     Act.PASSWORD_CHANGE: PasswordDetails,
     Act.CONFIGURE_REBOOT: RebootDetails,
     Act.SETTINGS_FIRMWARE: FlashDetails,

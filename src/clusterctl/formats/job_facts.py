@@ -21,6 +21,7 @@ class JobFacts:
     """The document's fields; all but `version` may be left out.
 
     nodes       the job's nodes in the order of its ranks
+    silent_nodes  those whose daemon of the scheduler did not answer it, although the host answered
     ranks       host of each rank
     addresses   host of each address that NCCL prints
     utc_offset  zone of the times without one in the logs, such as `+02:00`
@@ -35,6 +36,7 @@ class JobFacts:
     signal: int | None = None
     nodes: tuple[_Name, ...] = ()
     failed_nodes: tuple[_Name, ...] = ()
+    silent_nodes: tuple[_Name, ...] = ()
     ranks: Mapping[str, _Name] = field(default_factory=dict)
     addresses: Mapping[str, _Name] = field(default_factory=dict)
     utc_offset: Annotated[str, Within(pattern=r"^[+-]\d\d:\d\d$")] = "+00:00"
@@ -104,6 +106,28 @@ def parse_bmc_events(text: str, *, where: str) -> tuple[tuple[datetime, str], ..
 def parse_ports(text: str, *, where: str) -> Mapping[str, Mapping[str, int]]:
     """Return the error counters of each port (`mlx5_0/1`). Raises `ParseError`."""
     return read_document(_Ports, text, where).ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankState:
+    """What keeps a rank off the processor. `throttled`: the share of the periods in which its quota did."""
+
+    stopped: bool = False
+    throttled: Annotated[float, Within(ge=0.0, le=1.0)] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranks:
+    version: Literal[1]
+    ranks: Mapping[str, RankState] = field(default_factory=dict)
+
+
+def parse_processes(text: str, *, where: str) -> Mapping[int, RankState]:
+    """Return the state of each rank's process on one host. Raises `ParseError`."""
+    ranks = read_document(_Ranks, text, where).ranks
+    if not all(name.isascii() and name.isdigit() and len(name) < 8 for name in ranks):
+        raise ParseError("must be numbers of ranks", where=f"{where} ranks")
+    return {int(name): state for name, state in ranks.items()}
 
 
 def parse_missing(text: str, *, where: str) -> tuple[str, ...]:

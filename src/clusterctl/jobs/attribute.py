@@ -1,4 +1,4 @@
-"""Chooses the cause of a failure among the candidates of `causes` and `hangs`.
+"""Chooses the cause of a failure among the candidates of `causes`, `hangs` and `processes`.
 
 1. What came after the job was ended by an order, or long before the job's last step, is no cause.
 2. The surest candidate wins: proven, likely, unknown. Within `AROUND` the order of two errors means nothing.
@@ -20,6 +20,7 @@ from clusterctl.jobs.case import AROUND, Case
 from clusterctl.jobs.causes import CAUSES
 from clusterctl.jobs.evidence import JobEvidence
 from clusterctl.jobs.hangs import HANGS
+from clusterctl.jobs.processes import PROCESSES
 
 WENT_ON = timedelta(minutes=10)
 """A job that made a step so long after an error did not fail with it."""
@@ -32,7 +33,7 @@ _OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC, Layer.UNKNOWN)
 def attribute(evidence: JobEvidence) -> Attribution:
     """Return the cause of the failure, what else it may be, and what follows from it."""
     case = Case(evidence)
-    found = [candidate for rule in (*CAUSES, *HANGS) for candidate in rule(case)]
+    found = [candidate for rule in (*CAUSES, *HANGS, *PROCESSES) for candidate in rule(case)]
     found = _before_the_order([_repeated(evidence, one) for one in found if not _went_on(evidence, one)])
     ranked = sorted(found, key=_order)
     cause = ranked[0] if ranked else _nothing(evidence)

@@ -53,6 +53,22 @@ def lost_nodes(case: Case) -> Iterator[Candidate]:
         yield _lost_node(case, node, lines.get(node))
 
 
+def silent_daemons(case: Case) -> Iterator[Candidate]:
+    """Blame the scheduler's daemon of a host that answers, while the daemon does not."""
+    for node in case.evidence.scheduler.silent_nodes:
+        yield Candidate(
+            rule="silent_daemon",
+            failure=Failure.HANG,
+            layer=Layer.SYSTEM_SOFTWARE,
+            certainty=Certainty.LIKELY,
+            cause=f"the scheduler's daemon on {node} does not answer",
+            action=JobAction.RESTART_WITHOUT,
+            remedy="read the log of slurmd on the node (journalctl -u slurmd), and start it again",
+            suspects=(Suspect(host=node),),
+            because=("the host itself answers",),
+        )
+
+
 def _lost_node(case: Case, node: str, line: Observation | None) -> Candidate:
     at = line.at if line and line.at else case.evidence.scheduler.ended
     events = _bmc_events(case, node, at)
@@ -267,7 +283,8 @@ def orders(case: Case) -> Iterator[Candidate]:
 
 
 CAUSES: tuple[Rule, ...] = (
-    broken_parts, lost_nodes, storage, memory, no_number, gpu_or_program, network_pairs, programs, orders,
+    broken_parts, lost_nodes, silent_daemons, storage, memory, no_number, gpu_or_program, network_pairs, programs,
+    orders,
 )  # fmt: skip
 
 

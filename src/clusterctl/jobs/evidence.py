@@ -43,13 +43,17 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerFacts:
-    """What the scheduler records of a job. `state` as Slurm names it (`NODE_FAIL`, `TIMEOUT`); empty where unknown."""
+    """What the scheduler records of a job. `state` as Slurm names it (`NODE_FAIL`, `TIMEOUT`); empty where unknown.
+
+    `silent_nodes`: the hosts answered, but not the scheduler's daemon on them.
+    """
 
     state: str = ""
     exit_code: int | None = None
     signal: int | None = None
     nodes: tuple[str, ...] = ()
     failed_nodes: tuple[str, ...] = ()
+    silent_nodes: tuple[str, ...] = ()
     submitted: datetime | None = None
     started: datetime | None = None
     ended: datetime | None = None
@@ -64,6 +68,16 @@ class Stack:
     host: str
     frames: tuple[str, ...]
     kernel: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankProcess:
+    """What kept a rank off the processor. `throttled`: the share of the periods in which a quota did."""
+
+    rank: int
+    host: str
+    stopped: bool = False
+    throttled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +133,7 @@ class JobEvidence:
     progress: Progress | None = None
     records: tuple[RankRecord, ...] = ()
     stacks: tuple[Stack, ...] = ()
+    processes: tuple[RankProcess, ...] = ()
     links: tuple[LinkErrors, ...] = ()
     bmc: tuple[BmcEvent, ...] = ()
     earlier: tuple[EarlierFailure, ...] = ()

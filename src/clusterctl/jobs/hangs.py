@@ -19,7 +19,7 @@ from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case
 from clusterctl.jobs.evidence import Stack
 
-TIMED_OUT = ("watchdog_timeout", "watchdog_status", "gloo_timeout")
+TIMED_OUT = ("watchdog_timeout", "watchdog_status", "watchdog_stuck", "gloo_timeout")
 _SMALL = 0.5
 """The late ranks are fewer than this share: else the group as a whole waits for something else."""
 _REMEDY = "read the stack and the kernel log of the late rank's host; restart without it, and check it"

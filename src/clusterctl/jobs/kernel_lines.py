@@ -14,7 +14,7 @@ from clusterctl.jobs.meaning import MAX_LINE, Meaning
 from clusterctl_burnin.kernel_log.nvidia_codes import switch_severity, switch_verdict, sxid_table
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.rules import Hit, Rule
-from clusterctl_burnin.kernel_log.xids import GpuError, gpu_errors
+from clusterctl_burnin.kernel_log.xids import EXCEPTION, PAGE_FAULT, GpuError, gpu_errors
 
 _PREFIXES = (
     re.compile(r"^(?:<\d{1,3}>)?(?:[a-z0-9]{1,8} *:[a-z]{1,8} *: )?(?:\S{1,64}: )?\[ *[^\]]{1,40}\] ?"),
@@ -28,6 +28,8 @@ _SWITCHES = "NVIDIA Fabric Manager User Guide, appendix D"
 _RULES = "docs/reference/kernel-log.md"
 _RECOVERY, _NVLINK5 = 154, range(144, 151)
 XID = "xid_"
+_OF_PROCESSES = frozenset({f"{XID}{EXCEPTION}", f"{XID}{PAGE_FAULT}"})
+_PROCESS = re.compile(r"\bpid='?(\d{1,10})")
 
 _CORRECTED = re.compile(r"PCIe Bus Error: severity=Correct|AER: (?:Multiple )?Correct(?:ed|able) error")
 _CORRECTED_PCIE = Meaning(
@@ -66,6 +68,12 @@ def kernel_meaning(line: str) -> Meaning | None:
     if hit is not None:
         return _rule_meaning(hit)
     return _CORRECTED_PCIE if _CORRECTED.search(text) else None
+
+
+def process_of(rule: str, line: str) -> str:
+    """Return the process of an error that several processes must have before a GPU is blamed; empty for others."""
+    found = _PROCESS.search(line) if rule in _OF_PROCESSES else None
+    return found[1] if found is not None else ""
 
 
 def xid_meanings(found: Iterable[Xid]) -> tuple[Meaning, ...]:

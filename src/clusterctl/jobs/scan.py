@@ -18,7 +18,7 @@ from clusterctl.fleet.blame import Role
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.job_lines import TimeReader, nccl_host, read_line
 from clusterctl.jobs.evidence import Observation, Source
-from clusterctl.jobs.kernel_lines import kernel_meaning
+from clusterctl.jobs.kernel_lines import kernel_meaning, process_of
 from clusterctl.jobs.line_rules import shipped_lines
 from clusterctl.jobs.meaning import MAX_LINE, Meaning
 
@@ -90,7 +90,7 @@ class _Scanner:
             return
         parsed = read_line(text)
         fixed = frozenset((name, value) for name, value in meaning.parts.items() if name not in _CHANGING)
-        key = (meaning.rule, parsed.rank, fixed)
+        key = (meaning.rule, parsed.rank, fixed, process_of(meaning.rule, text))
         self._looked[kind] = (self._looked.get(kind, (0, None))[0] + 1, key)
         if key not in self._found:
             if len(self._found) >= MAX_KINDS:

@@ -21,7 +21,7 @@ from clusterctl.ports import (
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.jobs import Jobs
-from clusterctl.ports.scheduler import Scheduler
+from clusterctl.ports.scheduler import Reboots, Scheduler
 
 
 class Access(enum.Enum):
@@ -79,6 +79,11 @@ class Adapters(AccountAdapters, Protocol):
     @property
     def scheduler(self) -> Scheduler | None:
         """None where the site names no scheduler."""
+        ...
+
+    @property
+    def reboots(self) -> Reboots | None:
+        """None where the site's scheduler is not Slurm."""
         ...
 
     @property

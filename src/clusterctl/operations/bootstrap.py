@@ -147,6 +147,7 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
 
 
 def _run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
+    context = context.reporting(control.waiting)
     nodes = _select(context, request)
     partners = _partners(context, request, nodes)
     control.require(_preview(context, request, nodes))

@@ -172,7 +172,7 @@ class StepFactory:
         settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
-        permits = reboot_pool(self._context.journal, self._settings.fabric.reboots).taken
+        permits = reboot_pool(self._context.journal, self._settings.fabric.reboots, self._context.on_wait).taken
         services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware, permits)
         return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 

@@ -9,7 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -60,28 +60,32 @@ def new_run_id() -> str:
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
 
 
-def _site_adapters(site: Site, access: Access) -> Adapters:
-    """Return the adapters to the real systems. They are imported here: what only reads the journal starts sooner."""
-    from clusterctl.operations.site_adapters import SiteAdapters
-
-    return SiteAdapters(site, access)
-
-
 @dataclass(frozen=True, slots=True)
 class SiteContext:
     """The site as its files describe it, the journal as it happened, and the id of this run.
 
-    connect  makes the adapters to the outside systems; tests and simulations give their own
+    connect  makes the adapters to the outside systems, for tests and simulations; None: the real ones
+    on_wait  receives what the run waits for: another run's installs, reboots, power-ons or requests
     """
 
     site: Site
     journal: Journal
     run: str
-    connect: Callable[[Site, Access], Adapters] = _site_adapters
+    connect: Callable[[Site, Access], Adapters] | None = None
+    on_wait: Callable[[str], None] = log.info
 
     def adapters(self, access: Access = Access.FULL) -> Adapters:
         """Return adapters to the outside systems; the caller closes them."""
-        return self.connect(self.site, access)
+        if self.connect is not None:
+            return self.connect(self.site, access)
+        from clusterctl.operations.shared_limits import SharedLimits  # here: what only reads the journal starts sooner
+        from clusterctl.operations.site_adapters import SiteAdapters
+
+        return SiteAdapters(self.site, access, SharedLimits(self.journal, self.on_wait))
+
+    def reporting(self, on_wait: Callable[[str], None]) -> SiteContext:
+        """Return the same site and run, which reports what it waits for."""
+        return replace(self, on_wait=on_wait)
 
     def nodes(self) -> tuple[NodeSummary, ...]:
         """Return the fleet by name: what the journal knows, and nodes that only the site names so far."""
@@ -113,9 +117,17 @@ class SiteContext:
         return [self.journal.state(known[name] if name in known else self._refuse(name)) for name in names]
 
     def states(self, names: Iterable[str]) -> list[NodeState]:
-        """Return nodes by their names; those that only the site names as the site describes them."""
+        """Return nodes by their names; those that only the site names as the site describes them.
+
+        All nodes of the journal are read at once: a query for each costs as much as reading its state.
+        """
+        wanted = list(names)
         known = {node.name: node.id for node in self.journal.summaries()}
-        return [self.journal.state(known[name]) if name in known else self.unseen(name) for name in names]
+        found = {state.id: state for state in self.journal.states()} if known.keys() <= set(wanted) else {}
+        return [
+            (found.get(known[name]) or self.journal.state(known[name])) if name in known else self.unseen(name)
+            for name in wanted
+        ]
 
     def _refuse(self, name: str) -> NoReturn:
         if any(node.name == name for node in self.site.nodes):

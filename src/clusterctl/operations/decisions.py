@@ -26,6 +26,7 @@ from clusterctl.operations.gold_pool import gold_pool, publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import selected
+from clusterctl.operations.site_facts import forget_host_key
 
 Decide = Callable[[NodeState], Order]
 """From a node as it stands to a decision about it; raises `UsageError` where it is not permitted."""
@@ -94,6 +95,8 @@ def run(context: SiteContext, request: DecisionRequest, control: Control) -> Res
         decisions = [decide(context.journal.state(node.id)) for node in nodes]
         for item in decisions:
             context.journal.append(item.events, claim=claims[item.node.id])
+            if request.decision is Decision.RETIRE:
+                forget_host_key(context.site, item.node.name)
         publish(context.journal, gold_pool(context.site))
     notify.after_run(context)
     return result(request.decision.value, [_outcome(context, item) for item in decisions], control)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,11 @@ def operation_of(name: str) -> Operation:
     return found
 
 
+def operation_for(request: Any) -> Operation:
+    """Return the module whose request this is. Raises `UsageError` where it has no detached run."""
+    return operation_of(_operation_with(request))
+
+
 def name_of(operation: Any) -> str:
     """Return the name of an operation's module."""
     return str(operation.__name__).rpartition(".")[2]
@@ -100,22 +105,10 @@ def order(context: SiteContext, request: Any, origin: Origin) -> RunRecord:
     """
     if origin.key and (before := _with_key(context, origin.key)) is not None:
         return before
-    name = _operation_with(request)
     run = new_run_id()
-    payload = RunOrdered(
-        operation=name,
-        command=origin.command,
-        request=to_data(request),
-        by=this_process(),
-        approved=origin.approved,
-        earlier=origin.earlier,
-        key=origin.key,
-        pool=origin.pool,
-        priority=origin.priority,
-        needs=needs(context, origin.nodes) if origin.pool else (),
-    )
+    needed = needs(context, origin.nodes) if origin.pool else ()
     state_dir(context.site)
-    context.journal.append([NewEvent(Stream.RUN, run, payload)])
+    context.journal.append([NewEvent(Stream.RUN, run, ordered(request, origin, needed))])
     if origin.pool:
         return runs.find(context, run)
     file = runs.log_path(context, run)
@@ -124,15 +117,40 @@ def order(context: SiteContext, request: Any, origin: Origin) -> RunRecord:
     return _begun(context, run, process, file)
 
 
+def ordered(request: Any, origin: Origin, needed: tuple[str, ...], parent: str = "") -> RunOrdered:
+    """Return the order of a run. `needed`: what a worker of its pool must reach."""
+    return RunOrdered(
+        operation=_operation_with(request),
+        command=origin.command,
+        request=to_data(request),
+        by=this_process(),
+        approved=origin.approved,
+        earlier=origin.earlier,
+        key=origin.key,
+        pool=origin.pool,
+        priority=origin.priority,
+        needs=needed,
+        parent=parent,
+    )
+
+
 def needs(context: SiteContext, nodes: Collection[str]) -> tuple[str, ...]:
-    """Return what a worker must reach to act on these nodes: BMCs, and hosts by the addresses that they have or get."""
+    """Return what a worker must reach to act on these nodes, as few networks as hold no other address."""
+    return collapsed(text for texts in addresses(context, nodes).values() for text in texts)
+
+
+def addresses(context: SiteContext, nodes: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return each node's BMC, and its host by the addresses that it has or gets."""
     from clusterctl.edges.site.host_networks import host_networks
 
     planned = host_networks(context.site).address
     bmcs, chosen = {node.name: node.bmc for node in context.site.nodes}, frozenset(nodes)
-    wanted = [one for one in context.nodes() if one.name in chosen]
-    found = ((host_of(bmcs.get(one.name, one.bmc)), one.address, planned(one.name)) for one in wanted)
-    return collapsed(text for texts in found for text in texts if text)
+    found = {
+        one.name: (host_of(bmcs.get(one.name, one.bmc)), one.address, planned(one.name))
+        for one in context.nodes()
+        if one.name in chosen
+    }
+    return {name: tuple(dict.fromkeys(filter(None, texts))) for name, texts in found.items()}
 
 
 def _with_key(context: SiteContext, key: str) -> RunRecord | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -29,6 +29,8 @@ SCHEDULER_S = 60.0
 BEFORE = timedelta(minutes=5)
 AFTER = timedelta(minutes=2)
 LONGEST = timedelta(hours=6)
+NOT_ANSWERING = "*"
+"""The sign behind the state of a node whose daemon does not answer: sinfo(1)."""
 """Of a longer job only the last hours are read: what it went on after for so long did not end it."""
 
 
@@ -108,8 +110,8 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
             unread[one.node] = one.missing[0] if one.missing else ""
             control.on_event(Event(text=unread[one.node], node=one.node))
         facts.take(one.node, one.found, of_the_job=one.node == job.batch_host)
-    lost, unknown = _lost(job, names, adapters, deadline)
-    folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
+    lost = _lost(job, names, frozenset(unread), adapters, deadline)
+    folder.close(_facts(job, names, lost, facts), (*missing, *lost.unknown))
     remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
 
@@ -153,20 +155,39 @@ def _order(job: ScheduledJob, names: tuple[str, ...], request: CollectRequest) -
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lost:
+    """`nodes`: lost by the scheduler; `silent`: only its daemon does not answer; `unknown`: what could not be read."""
+
+    nodes: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 def _lost(
-    job: ScheduledJob, names: tuple[str, ...], adapters: Adapters, deadline: Deadline
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the nodes that the scheduler lost, and what is unknown of them. Slurm names them by their state only."""
-    if job.state != "NODE_FAIL" or adapters.scheduler is None:
-        return (), ()
+    job: ScheduledJob, names: tuple[str, ...], unread: Collection[str], adapters: Adapters, deadline: Deadline
+) -> _Lost:
+    """Return the nodes that the scheduler lost, or whose daemon does not answer it: Slurm shows it by their state.
+
+    A node of a running job is lost where its host does not answer either: Slurm notices it minutes later.
+    """
+    if job.state == "COMPLETED" or adapters.scheduler is None:
+        return _Lost()
     try:
         seen = adapters.scheduler.look(deadline).value
     except ClusterctlError as error:
-        return (), (f"the states of the nodes: {error.message}",)
-    return tuple(name for name in names if name in seen and seen[name].state.startswith("down")), ()
+        return _Lost(unknown=(f"the states of the nodes: {error.message}",))
+    states = {name: seen[name].state for name in names if name in seen}
+    if job.state == "NODE_FAIL":
+        return _Lost(nodes=tuple(name for name, state in states.items() if state.startswith("down")))
+    silent = [name for name, state in states.items() if not job.over and state.endswith(NOT_ANSWERING)]
+    return _Lost(
+        nodes=tuple(name for name in silent if name in unread),
+        silent=tuple(name for name in silent if name not in unread),
+    )
 
 
-def _facts(job: ScheduledJob, names: tuple[str, ...], lost: tuple[str, ...], found: _HostFacts) -> Mapping[str, Any]:
+def _facts(job: ScheduledJob, names: tuple[str, ...], lost: _Lost, found: _HostFacts) -> Mapping[str, Any]:
     """Return the document `job.json` (formats/job_facts.py)."""
     return {
         "version": 1,
@@ -176,7 +197,8 @@ def _facts(job: ScheduledJob, names: tuple[str, ...], lost: tuple[str, ...], fou
         "signal": job.signal,
         "user": job.user,
         "nodes": list(names),
-        "failed_nodes": list(lost),
+        "failed_nodes": list(lost.nodes),
+        "silent_nodes": list(lost.silent),
         **dict(_times(job)),
         **{name: value for name, value in asdict(found).items() if value},
     }

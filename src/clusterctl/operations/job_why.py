@@ -109,6 +109,7 @@ def evidence_of(folder: FolderEvidence) -> JobEvidence:
         progress=folder.progress,
         records=folder.records,
         stacks=folder.stacks,
+        processes=folder.processes,
         links=folder.links,
         bmc=folder.bmc,
         ranks=_ranks(facts, folder),
@@ -124,6 +125,7 @@ def _scheduler(facts: JobFacts) -> SchedulerFacts:
         signal=facts.signal,
         nodes=facts.nodes,
         failed_nodes=facts.failed_nodes,
+        silent_nodes=facts.silent_nodes,
         started=moment(facts.started, facts, where="started"),
         ended=moment(facts.ended, facts, where="ended"),
     )

@@ -99,6 +99,7 @@ def run(context: SiteContext, request: MaintainRequest, control: Control) -> Res
 
     At its end the incidents are brought up to date, and messages about them are sent.
     """
+    context = context.reporting(control.waiting)
     _check(context, request)
     control.require(_preview(context, request, _prepare(context, request)))
     context.describe()

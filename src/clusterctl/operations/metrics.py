@@ -16,6 +16,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from clusterctl import __version__
 from clusterctl.edges.clock import CLOCK
@@ -24,7 +25,7 @@ from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.nightly.record import NightRecord, gauges
-from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.node import NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 from clusterctl.fleet.payloads.jobs import JobAttributed
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
@@ -55,9 +56,12 @@ class NodeFigures:
     acts       names of the acts in flight
     proven_at  when a gold node's last burn-in was recorded
     worst      each check's worst figure and its limits, by check and unit
+    lines      the samples of the families that have a sample for each node, in the text format, by family: made once
+               for each state of the node, since they are nearly all that an answer consists of
     """
 
     name: str
+    serial: Serial | None
     stage: Stage
     sku: str
     hold: OperatorHold | None
@@ -65,19 +69,24 @@ class NodeFigures:
     acts: tuple[str, ...]
     proven_at: datetime | None
     worst: Mapping[tuple[str, str], tuple[float, Bound]]
+    lines: Mapping[str, str]
 
 
 def figures_of(node: NodeState) -> NodeFigures:
     """Return what the metrics need of a node; its reports take a hundred times the memory."""
+    proven_at = node.reported_at.get(Step.BURNIN.value) if node.stage is Stage.GOLD else None
+    worst = _worst(node) if node.stage is not Stage.RETIRED else {}
     return NodeFigures(
         name=node.name,
+        serial=node.serial,
         stage=node.stage,
         sku=node.sku,
         hold=node.hold,
         stopped=_stopped(node) if node.stopped_at is not None and node.stage is not Stage.RETIRED else None,
         acts=tuple(intent.act.value for intent in node.open_acts),
-        proven_at=node.reported_at.get(Step.BURNIN.value) if node.stage is Stage.GOLD else None,
-        worst=_worst(node) if node.stage is not Stage.RETIRED else {},
+        proven_at=proven_at,
+        worst=worst,
+        lines={family.name: _samples_of(family) for family in _of_node(node.name, proven_at, worst)},
     )
 
 
@@ -194,7 +203,7 @@ class FleetMetrics:
             faults=context.faults(),
             night=None if _by_the_night(context) else read_record(state_dir(context.site)),
             spares=spares(context.site, context.journal),
-            offenders=known_offenders(context),
+            offenders=known_offenders(context, (node.serial for node in self._nodes.values())),
             journal=health,
             links=_last_judgement(context),
             incidents=Counter(
@@ -229,9 +238,16 @@ def _by_the_night(context: SiteContext) -> bool:
 
 def exposition(found: FleetSnapshot) -> bytes:
     """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/)."""
+    text = _text_of(_Families(found))
+    for family in _node_families():
+        text += _head_of(family) + "".join(node.lines[family.name] for node in found.nodes)
+    return text.encode()
+
+
+def _text_of(collector: Collector) -> str:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(found))
-    return generate_latest(registry)
+    registry.register(collector)
+    return generate_latest(registry).decode()
 
 
 def export(context: SiteContext) -> bytes:
@@ -248,8 +264,18 @@ def write(context: SiteContext, file: Path) -> int:
     return len(text.encode())
 
 
-class _Families:
-    """A collector of one snapshot."""
+class _OneFamily(Collector):
+    """A collector of one family."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._family
+
+
+class _Families(Collector):
+    """A collector of one snapshot, without the families that have a sample for each node."""
 
     def __init__(self, found: FleetSnapshot) -> None:
         self._found = found
@@ -259,7 +285,7 @@ class _Families:
         yield _one("build_info", "The version that exports; always 1.", 1, {"version": __version__, "site": found.site})
         yield _one("metrics_timestamp_seconds", "When these metrics were read.", found.now.timestamp())
         yield from _fleet(found.nodes, found.now)
-        yield from _burnin(found.nodes)
+        yield _limits(found.nodes)
         yield from _steps(found.steps)
         yield _counted(
             "fabric_faults", "Open faults of the fabric.", Counter(fault.kind for fault in found.faults), "kind"
@@ -306,7 +332,6 @@ def _fleet(nodes: Sequence[NodeFigures], now: datetime) -> Iterator[Metric]:
     yield stopped
     acts = Counter(act for node in nodes for act in node.acts)
     yield _counted("acts_in_flight", "Acts on machines that have begun and have no result yet.", acts, "act")
-    yield from _evidence(nodes)
 
 
 def _stopped(node: NodeState) -> tuple[str, str, str]:
@@ -314,28 +339,51 @@ def _stopped(node: NodeState) -> tuple[str, str, str]:
     return node.stage.value, node.stopped_at.value if node.stopped_at else "", code
 
 
-def _evidence(nodes: Sequence[NodeFigures]) -> Iterator[Metric]:
-    proven = _family("evidence_timestamp_seconds", "When a gold node's last burn-in was recorded.", ("node",))
-    for node in nodes:
-        if node.proven_at is not None:
-            proven.add_metric((node.name,), node.proven_at.timestamp())
-    yield proven
+def _node_families() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    """Return the families with a sample for each node, without samples."""
+    return (
+        _family("evidence_timestamp_seconds", "When a gold node's last burn-in was recorded.", ("node",)),
+        _family("burnin_figure", "The worst part's figure of a node's last report.", ("node", "check", "unit")),
+    )
 
 
-def _burnin(nodes: Sequence[NodeFigures]) -> Iterator[Metric]:
-    figures = _family("burnin_figure", "The worst part's figure of a node's last report.", ("node", "check", "unit"))
+def _of_node(
+    name: str, proven_at: datetime | None, worst: Mapping[tuple[str, str], tuple[float, Bound]]
+) -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    """Return the same families with the samples of one node."""
+    proven, figures = _node_families()
+    if proven_at is not None:
+        proven.add_metric((name,), proven_at.timestamp())
+    for (check, unit), (value, _) in sorted(worst.items()):
+        figures.add_metric((name, check, unit), value)
+    return proven, figures
+
+
+def _head_of(family: GaugeMetricFamily) -> str:
+    """Return the comments before the samples of a family."""
+    return "".join(line for line in _lines(family) if line.startswith("#"))
+
+
+def _samples_of(family: GaugeMetricFamily) -> str:
+    """Return the samples of a family as lines of the text format."""
+    return "".join(line for line in _lines(family) if not line.startswith("#"))
+
+
+def _lines(family: GaugeMetricFamily) -> list[str]:
+    return [f"{line}\n" for line in _text_of(_OneFamily(family)).split("\n") if line]
+
+
+def _limits(nodes: Sequence[NodeFigures]) -> Metric:
     limits = _family("burnin_limit", "What figures are compared with.", ("sku", "check", "unit", "side"))
     known: dict[tuple[str, str, str, str], float] = {}
     for node in nodes:
-        for (check, unit), (value, bound) in sorted(node.worst.items()):
-            figures.add_metric((node.name, check, unit), value)
+        for (check, unit), (_, bound) in node.worst.items():
             for side, limit in (("min", bound.low), ("max", bound.high)):
                 if limit is not None:
                     known[node.sku, check, unit, side] = limit
     for labels, limit in sorted(known.items()):
         limits.add_metric(labels, limit)
-    yield figures
-    yield limits
+    return limits
 
 
 def _worst(node: NodeState) -> Mapping[tuple[str, str], tuple[float, Bound]]:

@@ -37,6 +37,7 @@ def preview(context: SiteContext, request: WaveRequest) -> Preview:
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Burn the images that the site names, wave by wave; interrupted, the same request looks first and goes on."""
+    context = context.reporting(control.waiting)
     variables, plan = image_variables(context), _plan(context, request)
     control.require(plan.preview(NAME))
     with closing(context.adapters()) as adapters:
@@ -60,7 +61,7 @@ def firmware_work(context: SiteContext, adapters: Adapters, variables: Mapping[s
         address=SshAccess(ssh.user, context.site.path(ssh.private_key)).address,
         variables=variables,
         seconds=WAVE_S,
-        permits=reboot_pool(context.journal, context.site.settings.fabric.reboots).taken,
+        permits=reboot_pool(context.journal, context.site.settings.fabric.reboots, context.on_wait).taken,
     )
 
 

@@ -157,6 +157,7 @@ def _unfinished_is_no_result() -> Iterator[None]:
 
 
 def _run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
+    context = context.reporting(control.waiting)
     policy, window = _policy_and_window(context, request)
     tonight = replace(context, site=tonights(context.site, policy))
     contents.suite(tonight.site)

@@ -128,6 +128,10 @@ class Control:
     on_event: Callable[[Any], None] = ignore
     cancelled: threading.Event = field(default_factory=threading.Event)
 
+    def waiting(self, text: str) -> None:
+        """Report what the run waits for."""
+        self.on_event(Event(text=text))
+
     def require(self, preview: Preview) -> None:
         """Raise `ConflictError` where `preview` is not the approved one."""
         if self.approved is not None and self.approved != preview.digest:

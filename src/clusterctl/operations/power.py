@@ -76,7 +76,7 @@ def _act(work: Work[PowerRequest]) -> Iterator[Outcome]:
     turns = -(-len(permits) // min(spread.at_once, cap))  # each turn lasts as long as its slowest machine
     deadline = Deadline.after(SWITCH_S * turns + spread.shortest(len(permits)), work.cancelled)
     acts = IntentLog(context.journal, work.claims)
-    pool = reboot_pool(context.journal, cap)
+    pool = reboot_pool(context.journal, cap, context.on_wait)
     crowded = len(permits) > cap and request.order is not PowerOrder.OFF
     boot_s = BOOT_S if crowded else 0.0
     switcher = replace(_switcher(context, work.adapters), permits=pool.taken, boot_s=boot_s)

@@ -35,10 +35,10 @@ def pxe_installer(site: Site, bmcs: Bmcs, stack: contextlib.ExitStack) -> PxeIns
     return PxeInstaller(factory(settings), attempts, service, bmcs, erasing)
 
 
-def rename_records(site: Site, former: str, name: str) -> None:
-    """Give a node's install record and its host key to its new name; called again, finish it."""
+def rename_records(site: Site, former: str, name: str, pinned: str) -> None:
+    """Give a node's install record and its host key, `pinned`, to its new name; called again, finish it."""
     AttemptStore(state_dir(site) / "pxe" / "machines").rename(former, name)
-    HostKeys(state_dir(site) / "host_keys").rename(former, name)
+    HostKeys(state_dir(site) / "host_keys").rename(former, name, pinned)
 
 
 def factory(settings: PxeSettings) -> AttemptFactory:

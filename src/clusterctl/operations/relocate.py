@@ -116,7 +116,7 @@ def run(context: SiteContext, request: RelocateRequest, control: Control) -> Res
         for edit in plan.edits.files:
             edit.write()
         if plan.was.name != plan.wanted.name:
-            rename_records(context.site, plan.was.name, plan.wanted.name)
+            rename_records(context.site, plan.was.name, plan.wanted.name, plan.node.host_key)
         node = context.journal.state(plan.node.id)
         events = relocated(node, plan.was, plan.described, request.reason, evidence)
         if plan.swaps:

@@ -14,7 +14,7 @@ from clusterctl.fleet.fabric.history import open_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.natural_order import natural_key
-from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 from clusterctl.fleet.reporting.figures import ReportFigure, figures
 from clusterctl.fleet.reporting.offenders import (
@@ -205,23 +205,25 @@ def _proven_faults(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest
     return [(fault, proofs[fault.subject]) for fault in open_faults(events)]
 
 
-def known_offenders(context: SiteContext, fleet: Sequence[NodeSummary] | None = None) -> Offenders:
+def known_offenders(context: SiteContext, serials: Iterable[Serial | None] | None = None) -> Offenders:
     """Return the machines and parts that failed repeatedly, by the journal.
 
-    fleet  the nodes, of a caller that knows them; by default those of the journal, which takes a second for thousands
+    serials  those of the nodes, of a caller that knows them; by default those of the journal, which takes a second for
+             thousands
     """
     now = CLOCK.now()
-    machines = {node.serial for node in (fleet if fleet is not None else context.journal.summaries()) if node.serial}
+    known = serials if serials is not None else (node.serial for node in context.journal.summaries())
+    machines = {serial for serial in known if serial}
     return offenders(context.journal.recent(KINDS, now - WINDOW), machines, now)
 
 
 def repeated(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> list[str]:
     """Return sentences about repeated failures of the node, and of its parts in this or in other machines.
 
-    fleet  as of `known_offenders`
+    fleet  the nodes, of a caller that knows them; by default those of the journal
     """
     nodes = fleet if fleet is not None else context.journal.summaries()
-    found = known_offenders(context, nodes)
+    found = known_offenders(context, (node.serial for node in nodes))
     offender, parts = found.of(node.id), found.parts_in(node.id, serials_in(node))
     names = {one.id: one.name for one in nodes} if parts else {}
     machine = [f"quarantined {offender_text(offender)}"] if offender else []

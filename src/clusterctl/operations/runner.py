@@ -42,7 +42,7 @@ class Work(Generic[RequestT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOperation(Generic[RequestT]):
-    """An operation that acts on nodes through their BMCs, all under claims. It is refused for a node without a BMC.
+    """An operation that acts on nodes, all under claims. With `needs_bmc` it is refused for a node without a BMC.
 
     question  what an operator approves, from the nodes' names
     check     raises `UsageError` where the request may not be carried out on these nodes
@@ -57,6 +57,7 @@ class NodeOperation(Generic[RequestT]):
     effect: Callable[[RequestT, NodeState], str]
     act: Callable[[Work[RequestT]], Iterable[Outcome]]
     warnings: Callable[[SiteContext], tuple[str, ...]] = lambda _context: ()
+    needs_bmc: bool = True
 
     def preview(self, context: SiteContext, request: RequestT) -> Preview:
         """Return what the operation would do. Raises `UsageError` where it may not be done to one of the nodes."""
@@ -74,6 +75,7 @@ class NodeOperation(Generic[RequestT]):
 
     def run(self, context: SiteContext, request: RequestT, control: Control) -> Result:
         """Act on the nodes; return each one's outcome, by name."""
+        context = context.reporting(control.waiting)
         chosen = self._nodes(context, request)
         control.require(self._preview(context, request, chosen))
         context.describe()
@@ -99,7 +101,8 @@ class NodeOperation(Generic[RequestT]):
         names = selected(context, request.nodes)
         nodes = context.states(names)
         require_listed(context, names)
-        require_bmcs(context, names)
+        if self.needs_bmc:
+            require_bmcs(context, names)
         self.check(context, request, nodes)
         return nodes
 

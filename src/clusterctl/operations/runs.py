@@ -9,7 +9,7 @@ that claim does.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -64,6 +64,7 @@ class RunRecord:
     pool          whose workers carry it out, by `priority`; empty for a process of its own
     needs         what a worker must reach: addresses and networks of its nodes
     worker        that began it last, for the time number `begins`
+    parent        of a run that is one of several of one order
     """
 
     name: str
@@ -86,6 +87,7 @@ class RunRecord:
     needs: tuple[str, ...] = ()
     worker: str = ""
     begins: int = 0
+    parent: str = ""
 
     @property
     def active(self) -> bool:
@@ -104,7 +106,7 @@ class NodeProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequest:
-    """`run`: the id, or its beginning where that is clear."""
+    """`run`: the id, or its beginning where that is clear; or the id that several runs of one order share."""
 
     run: str
 
@@ -212,6 +214,7 @@ def _record(context: SiteContext, run: str) -> RunRecord | None:
         pool=order.pool,
         priority=order.priority,
         needs=order.needs,
+        parent=order.parent,
     )
     return _closed(_taken(context, record, story) if order.pool else _begun(record, story), story)
 
@@ -302,8 +305,27 @@ def preview(context: SiteContext, request: CancelRequest) -> Preview:
     return _preview(_active(context, request))
 
 
-def _active(context: SiteContext, request: CancelRequest) -> RunRecord:
-    record = find(context, request.run)
+def children(context: SiteContext, name: str) -> tuple[RunRecord, ...]:
+    """Return the runs of one order over several pools, by the id that they share; none for the id of a run."""
+    found = context.journal.latest(Stream.RUN, Kind.RUN_ORDERED) if name else ()
+    mine = [one.subject for one in found if isinstance(one.payload, RunOrdered) and one.payload.parent == name]
+    records = (_record(context, run) for run in sorted(mine))
+    return tuple(record for record in records if record is not None)
+
+
+def _active(context: SiteContext, request: CancelRequest) -> tuple[RunRecord, ...]:
+    """Return the run to cancel, or those of an order over several pools that have not ended."""
+    several = children(context, request.run)
+    if not several:
+        return (_active_one(find(context, request.run)),)
+    active = tuple(record for record in several if record.active)
+    if not active:
+        remedy = f"clusterctl runs show {request.run} prints how"
+        raise UsageError("all of its runs have ended", where=request.run, remedy=remedy)
+    return active
+
+
+def _active_one(record: RunRecord) -> RunRecord:
     if record.state is RunState.LOST:
         remedy = f"clusterctl runs retry {record.name} goes on where it was"
         raise UsageError("its process is gone: there is nothing to cancel", where=record.name, remedy=remedy)
@@ -313,50 +335,56 @@ def _active(context: SiteContext, request: CancelRequest) -> RunRecord:
     return record
 
 
-def _preview(record: RunRecord) -> Preview:
+def _preview(records: Sequence[RunRecord]) -> Preview:
+    question = "Cancel this run?" if len(records) == 1 else f"Cancel these {len(records)} runs?"
+    return Preview(operation=NAME, question=question, effects=tuple(map(_effect, records)))
+
+
+def _effect(record: RunRecord) -> Effect:
     begun = record.state is RunState.RUNNING if record.pool else record.process is not None
     text = "is asked to stop; what is done is kept" if begun else "does not begin"
-    effect = Effect(node="", text=f"{record.name} ({record.command}, by {record.actor}) {text}")
-    return Preview(operation=NAME, question="Cancel this run?", effects=(effect,))
+    return Effect(node="", text=f"{record.name} ({record.command}, by {record.actor}) {text}")
 
 
 def run(context: SiteContext, request: CancelRequest, control: Control) -> Result:
-    """Ask the run's own process to stop; a run that has not begun never begins."""
-    record = _active(context, request)
-    control.require(_preview(record))
+    """Ask the run's own process to stop; a run that has not begun never begins. The same for each of several."""
+    records = _active(context, request)
+    control.require(_preview(records))
+    return Result(operation=NAME, outcomes=tuple(_cancel(context, record) for record in records))
+
+
+def _cancel(context: SiteContext, record: RunRecord) -> Outcome:
     if record.pool:
         return _cancel_queued(context, record)
     if record.process is None:
         record = abandon(context, record, "it was cancelled before it began", CancelledError.exit_code)
         if record.process is None:
-            return _result(record, "it does not begin")
+            return Outcome(node=record.name, text="it does not begin")
     context.journal.append([NewEvent(Stream.RUN, record.name, RunCancelOrdered())])
     asked = processes.interrupt(owner(record.process or this_process()))
-    return _result(record, "it was asked to stop" if asked else "it has ended meanwhile")
+    return Outcome(node=record.name, text="it was asked to stop" if asked else "it has ended meanwhile")
 
 
-def _cancel_queued(context: SiteContext, record: RunRecord) -> Result:
+def _cancel_queued(context: SiteContext, record: RunRecord) -> Outcome:
     """Close a run that no worker has; ask the worker that has it."""
     subject = claim_on(record.name)
     order = NewEvent(Stream.RUN, record.name, RunCancelOrdered())
     claim = context.journal.claim([subject], context.run).granted.get(subject)
     if claim is None:
         context.journal.append([order])
-        return _result(record, "its worker was asked to stop it")
+        return Outcome(node=record.name, text="its worker was asked to stop it")
     try:
         text = "it was cancelled while it waited for a worker"
         ended = RunEnded(exit_code=CancelledError.exit_code, text=text)
         context.journal.append([order, NewEvent(Stream.RUN, record.name, ended)], claim=claim)
     finally:
         context.journal.release([claim])
-    return _result(record, "it does not begin" if record.process is None else "no worker goes on with it")
+    return Outcome(
+        node=record.name, text="it does not begin" if record.process is None else "no worker goes on with it"
+    )
 
 
 def abandon(context: SiteContext, record: RunRecord, reason: str, exit_code: int) -> RunRecord:
     """Keep a run that has not begun from beginning; return it as it stands then: it may have begun meanwhile."""
     context.journal.append([NewEvent(Stream.RUN, record.name, RunAbandoned(reason=reason, exit_code=exit_code))])
     return find(context, record.name)
-
-
-def _result(record: RunRecord, text: str) -> Result:
-    return Result(operation=NAME, outcomes=(Outcome(node=record.name, text=text),))

@@ -98,6 +98,7 @@ def preview(context: SiteContext, request: WaveRequest) -> Preview:
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Bring the machines to their baselines, wave by wave; interrupted, the same request looks first and goes on."""
+    context = context.reporting(control.waiting)
     plan, todos = _plan(context, request, control)
     control.require(plan.preview(NAME))
     with closing(context.adapters()) as adapters:
@@ -127,7 +128,7 @@ def baseline_work(
             journal=context.journal,
             images=adapters.images,
             pace=pace,
-            permits=reboot_pool(context.journal, context.site.settings.fabric.reboots).taken,
+            permits=reboot_pool(context.journal, context.site.settings.fabric.reboots, context.on_wait).taken,
         )
     )
     return BaselineWork(applier, baselines, pace.longest * (1 + images))

@@ -14,10 +14,11 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts, TableReader, TelemetryReader
 from clusterctl.edges.installers import Backend, Installers, NoInstaller
-from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
-from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
+from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, MaasTurn, StateLimits
+from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs, at_once
 from clusterctl.edges.resources import resource
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmJobs, SlurmScheduler
+from clusterctl.edges.scheduler.slurm_reboots import SlurmReboots
 from clusterctl.edges.site import Site, contents
 from clusterctl.edges.ssh import HostKeyScanner, ParamikoShell
 from clusterctl.fleet.errors import UsageError
@@ -25,17 +26,20 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.selectors import matching
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
+from clusterctl.operations.shared_limits import SharedLimits
 from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
 from clusterctl.ports.jobs import Jobs
-from clusterctl.ports.scheduler import Scheduler
+from clusterctl.ports.scheduler import Reboots, Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
 
 
 class SiteAdapters:
     """Meet `Adapters` with the real systems, as the site names them."""
 
-    def __init__(self, site: Site, access: Access = Access.FULL) -> None:
+    def __init__(self, site: Site, access: Access = Access.FULL, limits: SharedLimits | None = None) -> None:
+        """Without `limits` those of the site hold for this run alone."""
         self._site = site
+        self._limits = limits
         self._access = access
         self._settings = site.settings
         self._origin = site.origin
@@ -49,10 +53,19 @@ class SiteAdapters:
         return RedfishBmcs(
             CLOCK,
             known=known_bmcs(self._site),
-            stagger=PowerOnStagger(stagger(self._site), stagger_group(self._site)),
+            stagger=self._stagger(),
             read_only=self._access is not Access.FULL,
             origin=self._origin,
         )
+
+    def _stagger(self) -> PowerOnStagger:
+        spread, group_of = stagger(self._site), stagger_group(self._site)
+        if self._limits is None:
+            return PowerOnStagger(spread, group_of)
+        return PowerOnStagger(spread, group_of, self._limits.power_on(spread))
+
+    def _maas_turn(self, at_most: int) -> MaasTurn:
+        return at_once if self._limits is None else self._limits.maas(at_most)
 
     @property
     def accounts(self) -> RedfishBmcs:
@@ -72,9 +85,9 @@ class SiteAdapters:
         """By their names in the site file."""
         found: dict[str, Backend] = {}
         if self._settings.maas is not None:
-            settings = maas_settings(self._site)
-            maas = MaasInstaller(settings, CLOCK)
-            found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK))
+            settings, turn = maas_settings(self._site), self._maas_turn(self._settings.maas.requests_at_once)
+            maas = MaasInstaller(settings, CLOCK, turn=turn)
+            found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK, turn))
         if self._settings.pxe is not None:
             from clusterctl.operations.pxe import pxe_installer
 
@@ -156,6 +169,14 @@ class SiteAdapters:
                 where = self._site.where("scheduler", "nodes")
                 return ListedScheduler(frozenset(matching((node.name for node in self._site.nodes), patterns, where)))
             case None:
+                return None
+
+    @property
+    def reboots(self) -> Reboots | None:
+        match self._settings.scheduler:
+            case SlurmSettings(ssh=ssh):
+                return SlurmReboots(ssh)
+            case _:
                 return None
 
     @property

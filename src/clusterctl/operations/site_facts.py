@@ -25,6 +25,13 @@ def state_dir(site: Site) -> Path:
     return path
 
 
+def forget_host_key(site: Site, name: str) -> None:
+    """Remove the SSH host key of a retired node: another machine with its name does not get it."""
+    from clusterctl.edges.hostkeys import HostKeys
+
+    HostKeys(state_dir(site) / "host_keys").forget(name)
+
+
 def free_space(site: Site) -> int:
     """Return the free bytes of the disk that the site's state lies on."""
     return free_bytes(state_dir(site))

@@ -18,7 +18,7 @@ from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
-from clusterctl.operations.site_facts import backend_of, never_installed
+from clusterctl.operations.site_facts import backend_of, forget_host_key, never_installed
 from clusterctl.ports import Deadline, Eraser
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import DriveWiper
@@ -76,6 +76,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
             _erasable(context, fresh, request)
             acts = IntentLog(context.journal, claims)
             wiper.wipe(fresh, acts, checked_reason(request.reason), Deadline.after(WIPE_S, control.cancelled))
+            forget_host_key(context.site, node.name)
         finally:
             publish(context.journal, adapters.pool)
     cause = context.journal.state(node.id).cause

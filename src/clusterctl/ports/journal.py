@@ -124,8 +124,8 @@ class Journal(Protocol):
         """Push the expiry of the claims that are still ours; of the others: the reason, as text."""
         ...
 
-    def release(self, claims: Iterable[Claim]) -> None:
-        """Give claims back; those that are no longer ours stay as they are."""
+    def release(self, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
+        """Give claims back; those that are no longer ours stay as they are. No run gets them for `rest_s` seconds."""
         ...
 
     def close(self) -> None:

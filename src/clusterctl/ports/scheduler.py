@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from clusterctl.fleet.finding import Observed
@@ -72,4 +73,47 @@ class Scheduler(Protocol):
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         """Let `nodes` have work again, where clusterctl drained them; return the reasons for the others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBoot:
+    """A node whose reboot is ordered through the scheduler, or may be.
+
+    use       as of `Occupancy`
+    state     the scheduler's text
+    reason    why it gets no work; empty where it does
+    pending   a reboot is ordered, or goes on
+    down      it gets no work until it is resumed: how a reboot of ours ends
+    answers   its daemon answers the scheduler
+    booted    its last boot; None where the scheduler does not have it
+    """
+
+    use: Use
+    state: str
+    reason: str = ""
+    pending: bool = False
+    down: bool = False
+    answers: bool = True
+    booted: datetime | None = None
+
+    @property
+    def ours(self) -> bool:
+        """True where clusterctl keeps work off the node."""
+        return self.reason.startswith(PREFIX)
+
+
+class Reboots(Protocol):
+    """Reboots by the scheduler's own daemon on the node. Raises only `ClusterctlError`s."""
+
+    def nodes(self, deadline: Deadline) -> Mapping[str, NodeBoot]:
+        """Return all nodes that the scheduler knows, by name."""
+        ...
+
+    def reboot(self, node: str, deadline: Deadline) -> None:
+        """Order the reboot of a drained node, which is down afterwards until `resume`; its reason stays."""
+        ...
+
+    def resume(self, node: str, deadline: Deadline) -> None:
+        """Let a node that is down after its reboot have work again."""
         ...

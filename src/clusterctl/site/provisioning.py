@@ -106,6 +106,9 @@ class MaasProvisioning(_Backend):
     zone: str = ""
     tags: MaasTags = ()
     deadlines: MaasDeadlines = MaasDeadlines()
+    requests_at_once: Annotated[
+        Positive, Field(description="requests that change something in MAAS, over all runs and controllers")
+    ] = 32
     allow_plain_http: Flag = False
 
     def __post_init__(self) -> None:

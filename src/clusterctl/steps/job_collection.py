@@ -101,7 +101,7 @@ class JobCollector:
     def _host(self, name: str, request: CollectionRequest, shared: bool, deadline: Deadline) -> NodeFiles:
         host = self._address(name)
         program = text_of("node/job_evidence.py")
-        wish = json.dumps(_wish(request, shared, deadline))
+        wish = json.dumps(_wish(name, request, shared, deadline))
         stdin = f"{program}\nmain(json.loads({wish!r}))\n".encode()
         argv = ("python3", "-") if host.user == "root" else ("sudo", "-n", "python3", "-")
         ran = self.shell.run(host, argv, stdin, deadline).value
@@ -133,11 +133,12 @@ class JobCollector:
         return json.dumps({"version": 1, "events": events[:_MOST_EVENTS]}).encode()
 
 
-def _wish(request: CollectionRequest, shared: bool, deadline: Deadline) -> Mapping[str, Any]:
+def _wish(name: str, request: CollectionRequest, shared: bool, deadline: Deadline) -> Mapping[str, Any]:
     job, wanted = request.job, request.wanted
     known = job.uid is not None and job.gid is not None
     return {
         "job": job.job,
+        "node": name,
         "since": request.since.timestamp(),
         "until": request.until.timestamp(),
         "seconds": max(1.0, deadline.remaining - 10.0),

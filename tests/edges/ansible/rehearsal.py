@@ -30,17 +30,25 @@ from tests.edges.ansible.support import key_pair
 
 USER = "ops"
 GPU_TOOLS = ("nvidia-smi", "lspci")
-FABRIC_TOOLS = ("adapter-firmware.bin", "dmidecode", "ibstat", "mstconfig", "mstflint", "setpci")
+FABRIC_TOOLS = ("adapter-firmware.bin", "adapter-sysfs", "dmidecode", "ibstat", "mstconfig", "mstflint", "setpci")
 STAND_INS = frozenset(GPU_TOOLS + FABRIC_TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Running hosts, and what `configure.yml` needs to know of them."""
+    """Running hosts, and what `configure.yml` needs to know of them.
+
+    machines  what the hosts run on, in their order
+    services  an address of the controller that the hosts reach
+    change    shows a running host its changed machine, as `lab inject` and `lab heal` do
+    """
 
     hosts: Sequence[HostAddress]
     variables: Mapping[str, Any]
     root: Path
+    machines: Sequence[Machine]
+    services: str
+    change: Callable[[Machine], None]
 
     def read(self, name: str, path: str) -> str:
         """A file of a host, from outside."""
@@ -76,7 +84,10 @@ def rehearsal(
         try:
             addresses = [_install(hosts, machine, state_dir, loop) for machine in machines]
             serials = {"lab_serials": {machine.name: machine.serial for machine in machines}}
-            yield Rehearsal(addresses, {**_variables(addresses, root, layout), **serials}, state_dir)
+            variables = {**_variables(addresses, root, layout), **serials}
+            yield Rehearsal(
+                addresses, variables, state_dir, machines, layout.apt, lambda machine: loop.run(hosts.refresh(machine))
+            )
         finally:
             loop.run(server.close())
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ Open = Callable[..., SqlJournal]
 
 
 @pytest.fixture
-def opened(url: str) -> Iterator[Open]:
+def opened(url: str, tmp_path: Path, empty_journal: Path) -> Iterator[Open]:
     """Opens the journal at `url`, as often as one likes; `open_journal`'s keywords."""
     books: list[SqlJournal] = []
+    if url.startswith("sqlite"):
+        shutil.copy(empty_journal, tmp_path / "journal.db")
 
     def one(run: str = "r1", **settings: Any) -> SqlJournal:
         books.append(open_journal(url, StepClock(), Holder(run, **settings)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.fleet.errors import UnreachableError
 from clusterctl.formats.maas import machines as formats
 from clusterctl.ports import Deadline
 from tests.edges.maas.kit import API_KEY, UtcClock
@@ -44,16 +46,52 @@ class Recorder(BaseHTTPRequestHandler):
         pass
 
 
+Received = list[tuple[str, str, dict[str, str], bytes]]
+
+
 @pytest.fixture
-def maas() -> Iterator[tuple[Machines, list[tuple[str, str, dict[str, str], bytes]]]]:
+def recorder() -> Iterator[tuple[MaasSettings, Received]]:
     handler = type("Recorder", (Recorder,), {"received": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}/MAAS"
-    settings = MaasSettings(url, API_KEY, "jammy", allow_plain_http=True)
-    yield Machines(MaasApi(settings, UtcClock())), handler.received
+    yield MaasSettings(url, API_KEY, "jammy", allow_plain_http=True), handler.received
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def maas(recorder: tuple[MaasSettings, Received]) -> tuple[Machines, Received]:
+    settings, received = recorder
+    return Machines(MaasApi(settings, UtcClock())), received
+
+
+def test_each_request_that_changes_something_takes_a_turn(recorder: tuple[MaasSettings, Received]) -> None:
+    """Before it is sent, until it is answered; what only reads takes none. Without a turn nothing is sent."""
+    settings, received = recorder
+    turns: list[int] = []
+
+    @contextmanager
+    def turn(deadline: Deadline) -> Iterator[None]:
+        deadline.check("waiting for a turn")
+        turns.append(len(received))
+        yield
+        turns.append(len(received))
+
+    machines = Machines(MaasApi(settings, UtcClock(), turn))
+    machines.release("abc123", Deadline.after(60))
+    assert turns == [0, 1]
+    machines.get("abc123", Deadline.after(60))
+    assert (len(turns), len(received)) == (2, 2)
+
+    @contextmanager
+    def never(_deadline: Deadline) -> Iterator[None]:
+        raise UnreachableError("no turn came")
+        yield
+
+    with pytest.raises(UnreachableError, match="no turn"):
+        Machines(MaasApi(settings, UtcClock(), never)).release("abc123", Deadline.after(60))
+    assert len(received) == 2
 
 
 def test_an_operation_without_fields_has_no_body_at_all(maas):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.checks import dhcp_servers, offers
+from clusterctl.edges.pxe.addresses import announcing
+from clusterctl.edges.pxe.checks import dhcp_servers, offers, router_advertisements
 from clusterctl.edges.pxe.settings import Dhcp
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -94,3 +95,14 @@ def test_what_is_made_of_it(dhcp: Dhcp, others: tuple[DhcpOffer, ...], health: H
     found = dhcp_servers(settings(dhcp), others)
     assert found.health is health
     assert words in found.found
+
+
+def test_advertisements_need_an_ipv6_address_of_the_interfaces_own() -> None:
+    """No advertisement is sent from a link-local address: iPXE then waits for one."""
+    assert router_advertisements("prov0", "fd00:c1::1").health is Health.OK
+    found = router_advertisements("prov0", announcing("lo"))
+    assert (found.health, found.found) == (
+        Health.WARN,
+        "none is sent: prov0 has no IPv6 address but its link-local one",
+    )
+    assert found.remedy == "give it one, such as: ip address add fd00:c1::1/64 dev prov0"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -55,3 +57,20 @@ def test_a_wait_can_be_stopped() -> None:
         token.set()
         with pytest.raises(CancelledError), stagger.permit("a2")(Deadline.after(60, token)):
             raise AssertionError("it was not its turn")
+
+
+def test_the_permit_of_all_runs_is_held_within_this_runs_own() -> None:
+    """It is asked for the machine's group, and is returned before another machine of this run may come on."""
+    reports: list[str] = []
+
+    @contextmanager
+    def shared(group: str, _deadline: Deadline) -> Iterator[None]:
+        reports.append(f"{group} begins")
+        yield
+        reports.append(f"{group} ends")
+
+    stagger = PowerOnStagger(Stagger(1, 0), rack, shared)
+    for host in ("a1", "a2", "b1"):
+        with stagger.permit(host)(Deadline.after(60)):
+            reports.append(host)
+    assert reports == ["a begins", "a1", "a ends", "a begins", "a2", "a ends", "b begins", "b1", "b ends"]

@@ -1,4 +1,4 @@
-"""Twelve kinds of failure on eight nodes of a real Slurm: what each is attributed to, and whether the job goes on.
+"""Thirteen kinds of failure on eight nodes of a real Slurm: what each is attributed to, and whether the job goes on.
 
 A training loop of plain Python stands in for torch: steps, a barrier of files, checkpoints that the next attempt loads. GPUs, InfiniBand
 and NFS are texts of their logs; the lost host is one whose state in Slurm is set to DOWN. `make soak` runs it; docs/reference/attribution.md
@@ -51,23 +51,36 @@ def kernel(text):
     stamp = datetime.datetime.now(datetime.timezone.utc)
     with open(f"HOSTS/{host}/kernel.log", "a") as log:
         log.write(f"{stamp:%Y-%m-%dT%H:%M:%S.%f}+00:00 {host} kernel: {text}\\n")
+def quota():
+    one = Path("/sys/fs/cgroup/cpu")
+    group = (one if one.is_dir() else one.parent) / f"clusterctl-test-{os.getpid()}"
+    group.mkdir()
+    (group / ("cpu.cfs_quota_us" if one.is_dir() else "cpu.max")).write_text("2000" if one.is_dir() else "2000 100000")
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+def compute():
+    until = time.thread_time() + 0.02
+    while time.thread_time() < until:
+        pass
 def watched():
     until(lambda: seen.exists() and '"last": 12,' in seen.read_text() and '"saved": 10,' in seen.read_text())
 def fault():
     BODY
 start = json.loads(kept.read_text())["step"] + 1 if kept.exists() else 1
 for step in range(start, 21):
+    began = time.monotonic()
+    compute()
     barrier(step)
     if step == 13 and FAULTY:
         watched()
         fault()
-    print(f"iteration {step:8}/ 20 | consumed samples: 1 | elapsed time per iteration (ms): MILLIS |", flush=True)
+    print(f"iteration {step:8}/ 20 | consumed samples: 1 | elapsed time per iteration (ms): {(time.monotonic() - began) * 1000:.1f} |", flush=True)
     if step % 5 == 0 and rank == 0:
         print(f"saving checkpoint at iteration {step:7d} to /x", flush=True)
         kept.with_suffix(".part").write_text(json.dumps({"step": step}))
         kept.with_suffix(".part").rename(kept)
         print(f"successfully saved checkpoint from iteration {step:7d} to /x", flush=True)
 """
+SLOW = {"slower_percent": 400, "slower_batches": 3}
 WAIT = "time.sleep(600)"
 ABORT = 'print(f"[rank{rank}]: ncclRemoteError: A call failed possibly due to a network error", file=sys.stderr)'
 
@@ -104,9 +117,12 @@ KINDS = (
     ), Failure.HANG, Layer.FABRIC, host=True, goes_on=True),
     Kind("host lost", f"(logs / 'ready').touch()\n    {WAIT}", Failure.CRASH, Layer.HARDWARE, host=True, goes_on=True),
     # a slurmd that is gone for ten seconds is not yet a lost node: the job hangs first, and the next attempt gets others
-    Kind("slurmd killed", f"(logs / 'ready').touch()\n    {WAIT}", Failure.HANG, Layer.UNKNOWN, host=False, goes_on=True),
-    Kind("rank stopped", on_victim("os.kill(os.getpid(), signal.SIGSTOP)", others=WAIT), Failure.HANG, Layer.UNKNOWN,
-         host=False, goes_on=True),
+    Kind("slurmd killed", f"(logs / 'ready').touch()\n    {WAIT}", Failure.HANG, Layer.SYSTEM_SOFTWARE, host=True,
+         goes_on=True),
+    Kind("rank stopped", on_victim("os.kill(os.getpid(), signal.SIGSTOP)", others=WAIT), Failure.HANG,
+         Layer.SYSTEM_SOFTWARE, host=True, goes_on=True),
+    Kind("host slow by a quota", on_victim("quota()", others="pass"), Failure.SLOW, Layer.SYSTEM_SOFTWARE, host=True,
+         goes_on=True),
     Kind("NaN at a step", on_victim(
         'raise AssertionError(f"Rank {rank}: found NaN in local forward loss calculation. Device: 2,")'
     ), Failure.CRASH, Layer.APPLICATION, host=False, goes_on=False, always=True),
@@ -144,11 +160,11 @@ def site(eight: SlurmCluster, tmp_path: Path) -> Iterator[JobSite]:
 def request(site: JobSite, kind: Kind) -> JobRunRequest:
     rank, script = site.folder / "rank.py", site.folder / "train.sh"
     text = RANK.replace("BODY", kind.body).replace("FOLDER", str(site.folder)).replace("HOSTS", str(site.hosts.folder))
-    rank.write_text(text.replace("FAULTY", "True" if kind.always else "first_attempt").replace("MILLIS", "100"))
+    rank.write_text(text.replace("FAULTY", "True" if kind.always else "first_attempt"))
     script.write_text(f"#!/bin/bash\nsrun -K1 -l /usr/bin/python3 {rank}\n")
     return JobRunRequest(
         script=script, folder=site.folder / "logs", nodes=2, spares=2, inputs=ManifestInputs(code=site.folder),
-        policy=JobPolicy(retries=2, backoff_s=1, hang_s=20, setup_s=300),
+        policy=JobPolicy(retries=2, backoff_s=1, hang_s=20, setup_s=300, **(SLOW if kind.failure is Failure.SLOW else {})),
     )  # fmt: skip
 
 

@@ -49,8 +49,8 @@ class Counting:
         self.renewed.release()
         return lost
 
-    def release(self, claims: Iterable[Claim]) -> None:
-        self._book.release(claims)
+    def release(self, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
+        self._book.release(claims, rest_s)
 
 
 @pytest.fixture

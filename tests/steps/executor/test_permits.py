@@ -1,4 +1,4 @@
-"""The caps on reboots and installs hold over threads, runs and processes, and a dead run's permits come free."""
+"""The caps on reboots, installs, power-ons and requests to MAAS hold over threads, runs and processes, and a dead run's permits come free."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
-from clusterctl.fleet.errors import CancelledError
+from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.stagger import Stagger
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.permits import POLL_S, NodePermits, NoPermitError, install_pool, reboot_pool
+from clusterctl.steps.executor.permits import (
+    POLL_S,
+    NodePermits,
+    NoPermitError,
+    PowerPools,
+    install_pool,
+    maas_pool,
+    reboot_pool,
+)
 from tests.edges.journal.test_claims import pretend
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FixedClock
@@ -137,3 +146,40 @@ def test_permits_of_nodes_are_renewed(url: str) -> None:
     permits.keep()
     permits.close()
     assert len([owner for owner in book.owners("install permit ") if owner.live]) == 2
+
+
+def test_machines_of_a_rack_come_on_one_after_the_other_over_two_runs(url: str) -> None:
+    """A machine counts until it is on and for the stagger after that, for every run; those of another rack do not."""
+    reports: list[str] = []
+    first, second = (PowerPools(journal(url, run), Stagger(2, 3600), reports.append) for run in ("r1", "r2"))
+    with first.held("A1", over()):
+        pass
+    with second.held("A1", over()), second.held("A2", over()):
+        with pytest.raises(UnreachableError, match=r"of A1 are on: 2 within 3600 s"), first.held("A1", over()):
+            pytest.fail("a third machine of the rack came on")
+        with first.held("A2", over()):
+            pass
+    assert reports == ["waiting until other machines of A1 are on: 2 within 3600 s (power.stagger)"]
+
+
+def test_a_rest_ends_by_itself(url: str) -> None:
+    """The database's clock ends it, without a release."""
+    pools = PowerPools(journal(url), Stagger(1, 0.01))
+    for _ in range(3):
+        with pools.held("", over(1e9)):
+            pass
+
+
+def test_requests_to_maas_are_counted_over_two_runs(url: str) -> None:
+    """What waits reports why, once for each wait."""
+    reports: list[str] = []
+    first, second = (maas_pool(journal(url, run), 1, reports.append) for run in ("r1", "r2"))
+    with (
+        first.taken(1, over()),
+        pytest.raises(NoPermitError, match="requests_at_once"),
+        second.taken(1, over()),
+    ):
+        pytest.fail("a second request was sent")
+    assert len(reports) == 1
+    with second.taken(1, over()):
+        pass

@@ -283,7 +283,7 @@ class Book:
     def renew(self, claims: Iterable[Claim]) -> Mapping[NodeId, str]:
         return {}
 
-    def release(self, claims: Iterable[Claim]) -> None:
+    def release(self, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
         pass
 
 

@@ -5,7 +5,8 @@ Unix socket whether it has begun, and at the end for the document, and that ends
 and with its session. A second sampler takes the place of the first one.
 
 Every INTERVAL seconds it reads the kernel's new messages (/dev/kmsg), the port counters of the adapters and the carrier
-losses of Ethernet ports; every SLOW seconds PCIe AER counters, EDAC counters and adapter temperatures, which cost more.
+losses of Ethernet ports; every SLOW seconds PCIe AER counters, EDAC counters, adapter temperatures and how congested
+the ports are, which cost more.
 nvidia-smi runs as one process that prints a row per GPU and INTERVAL, and once each SLOW seconds for the NVLinks.
 The document holds what rose, with the second of it, and the highest values: its size is bounded.
 """
@@ -45,6 +46,12 @@ PORT = (
     "local_link_integrity_errors",
     "excessive_buffer_overrun_errors",
 )
+CONGESTION = (
+    "counters/port_xmit_wait",
+    "hw_counters/np_ecn_marked_roce_packets",
+    "hw_counters/rp_cnp_handled",
+)
+"""Ticks in which a port had to wait; of RoCE, packets that came with ECN's mark and notices that slowed a sender."""
 AER = ("correctable", "nonfatal", "fatal")
 EDAC = ("dimm_ce_count", "dimm_ue_count")
 GPU = (
@@ -326,7 +333,7 @@ class Sampler:
         self.gpus = Gpus(self.series, interval)
         self.adapters = self.adapters_by_address()
         self.fast = [*self.ports(), *self.carriers()]
-        self.costly = [*self.aer(), *self.edac()]
+        self.costly = [*self.aer(), *self.edac(), *self.congestion()]
         self.sensors = list(self.temperatures())
 
     @property
@@ -348,6 +355,13 @@ class Sampler:
             file = folder / "carrier_down_count"
             if (folder / "device").exists() and file.exists():
                 yield ("ethernet", folder.name), "carrier_down", file
+
+    def congestion(self) -> Iterator[Tuple[Part, str, Path]]:
+        for folder in sorted((self.root / "sys/class/infiniband").glob("*/ports/*")):
+            device = folder.parents[1].name
+            for name in CONGESTION:
+                if (folder / name).exists():
+                    yield ("congestion", device), (folder / name).name, folder / name
 
     def aer(self) -> Iterator[Tuple[Part, str, Path]]:
         for folder in sorted((self.root / "sys/bus/pci/devices").glob("*")):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl_lab.emulators.host_tools.host.mstflint import PSID, image
+from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
@@ -86,3 +87,20 @@ def test_acs_is_on_again_after_a_boot(box: ToolBox) -> None:
     box.boot("2")
     assert box.run("setpci", "-s", bridge, ACS).stdout == "001d\n"
     assert "not found" in box.run("setpci", "-s", "0000:00:00.0", ACS).stderr
+
+
+def test_the_adapters_as_files_for_node_exporter(tmp_path: Path, machine: Machine) -> None:
+    """State, rate and counters of a port as the kernel prints them; a fault shows when they are written again."""
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+
+    def written(seen: Machine) -> tuple[str, ...]:
+        assert ToolBox(tmp_path / "host", seen).run("adapter-sysfs", str(tmp_path / "sys")).returncode == 0
+        return tuple((port / name).read_text() for name in ("state", "phys_state", "rate", "counters/link_downed"))
+
+    assert written(machine) == ("4: ACTIVE\n", "5: LinkUp\n", "400 Gb/sec (4X NDR)\n", "0\n")
+    assert written(inject({machine.name: machine}, "flapping-port", f"{machine.name}:mlx5_0"))[3] == "9\n"
+    assert written(inject({machine.name: machine}, "port-not-active", f"{machine.name}:mlx5_0"))[:2] == (
+        "2: INIT\n",
+        "5: LinkUp\n",
+    )
+    assert ToolBox(tmp_path / "host", machine).run("adapter-sysfs", "--each", "soon", str(tmp_path)).returncode == 2

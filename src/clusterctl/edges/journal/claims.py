@@ -205,12 +205,16 @@ def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Ma
     return {node: _taken(rows.get(node)) for node in lost}
 
 
-def release(connection: Connection, claims: Iterable[Claim]) -> None:
-    """Free the rows, each with a newer token: tokens only grow, and what is released no longer writes."""
+def release(connection: Connection, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
+    """Free the rows, each with a newer token: tokens only grow, and what is released no longer writes.
+
+    `rest_s`: seconds for which a row has no owner and no run gets it; a row of no rest is free at once.
+    """
     held = tuple(claims)
     if not held:
         return
-    freed = {"run": "", "token": table.c.token + 1, "expires_at": 0}
+    expires = _now(connection) + rest_s if rest_s > 0 else 0
+    freed = {"run": "", "token": table.c.token + 1, "expires_at": expires}
     connection.execute(update(table).where(_ours(held)).values(freed))
 
 
@@ -270,6 +274,8 @@ def count(connection: Connection) -> int:
 
 def in_words(row: RowMapping) -> str:
     """Return the claim owner, so that an operator knows what to wait for."""
+    if not row["run"]:
+        return "free, but only after a rest"
     what = f"clusterctl {row['command']}" if row["command"] else "another clusterctl"
     actor = f" of {row['actor']}" if row["actor"] else ""
     since = f", since {datetime.fromtimestamp(row['since'], UTC):%Y-%m-%d %H:%M:%S} UTC" if row["since"] else ""

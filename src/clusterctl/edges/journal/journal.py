@@ -186,9 +186,9 @@ class SqlJournal:
         held = tuple(claims_)
         return self._database.write(lambda connection: claims.renew_under(connection, held, self._holder))
 
-    def release(self, claims_: Iterable[Claim]) -> None:
+    def release(self, claims_: Iterable[Claim], rest_s: float = 0.0) -> None:
         held = tuple(claims_)
-        self._database.write(lambda connection: claims.release(connection, held))
+        self._database.write(lambda connection: claims.release(connection, held, rest_s))
 
     def close(self) -> None:
         self._database.engine.dispose()

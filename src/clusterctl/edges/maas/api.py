@@ -9,6 +9,7 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -145,6 +146,15 @@ RETRY_AFTER_MAX = 10.0
 
 CANCEL_SECONDS = 0.2
 
+MaasTurn = Callable[[Deadline], AbstractContextManager[object]]
+"""Waits until one more request may be sent, and counts it until it is answered."""
+
+
+def at_once(_deadline: Deadline) -> AbstractContextManager[object]:
+    """Permit every request at once."""
+    return nullcontext()
+
+
 Form = Sequence[tuple[str, str]]
 T = TypeVar("T")
 
@@ -165,9 +175,11 @@ class MaasApi:
     sent on a connection that the other side is just closing.
     """
 
-    def __init__(self, settings: MaasSettings, clock: Clock) -> None:
+    def __init__(self, settings: MaasSettings, clock: Clock, turn: MaasTurn = at_once) -> None:
+        """`turn` is taken for each request that changes something."""
         self._settings = settings
         self._clock = clock
+        self._turn = turn
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -214,7 +226,12 @@ class MaasApi:
         seconds = self._settings.write_seconds
         deadline.check(f"asking MAAS: {request.method} {request.url}")
         unstopped = replace(deadline, cancelled=threading.Event())  # the call ends unheard, with MAAS's whole answer
-        return interruptible(lambda: self._request(request, unstopped, seconds, secrets), deadline, "asking MAAS")
+
+        def ask() -> MaasAnswer:
+            with self._turn(deadline):
+                return self._request(request, unstopped, seconds, secrets)
+
+        return interruptible(ask, deadline, "asking MAAS")
 
     def _request(
         self, request: requests.Request, deadline: Deadline, seconds: float, secrets: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from clusterctl.edges.maas import matching
-from clusterctl.edges.maas.api import MaasApi, MaasRefusedError
+from clusterctl.edges.maas.api import MaasApi, MaasRefusedError, MaasTurn, at_once
 from clusterctl.edges.maas.changes import MaasChanges, put_tags
 from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.failures import Failures, MaasFailure
@@ -56,10 +56,11 @@ class MaasInstaller:
         settings: MaasSettings,
         clock: Clock,
         user_data: Callable[[InstallTarget, datetime], str] = cloud_config,
+        turn: MaasTurn = at_once,
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._machines = Machines(MaasApi(settings, clock))
+        self._machines = Machines(MaasApi(settings, clock, turn))
         self._timers = StateTimers(settings.limits, clock)
         self._user_data = user_data
         self._finder = Finder(self._machines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.edges.maas import matching
-from clusterctl.edges.maas.api import MaasApi
+from clusterctl.edges.maas.api import MaasApi, MaasTurn, at_once
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
@@ -16,8 +16,8 @@ from clusterctl.ports.accounts import LoginUpdate, PowerTarget
 class MaasPowerLogins:
     """Meets `PowerLogins`. Safe to use from many threads, for different machines."""
 
-    def __init__(self, settings: MaasSettings, clock: Clock) -> None:
-        self._machines = Machines(MaasApi(settings, clock))
+    def __init__(self, settings: MaasSettings, clock: Clock, turn: MaasTurn = at_once) -> None:
+        self._machines = Machines(MaasApi(settings, clock, turn))
 
     def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
         """Give MAAS the password of the machine that its MAC addresses or its serial prove to be the target's.

@@ -54,6 +54,17 @@ def found_in(text: str, interface: str, address: str) -> ipaddress.IPv4Network:
     raise _missing(interface, f"it has {has}, not {address}")
 
 
+def announcing(interface: str) -> str:
+    """Return the IPv6 address from which dnsmasq can send router advertisements; empty where there is none.
+
+    It takes none from a link-local address: without another one it answers no router solicitation.
+    """
+    argv = ("ip", "-json", "-6", "address", "show", "dev", interface, "scope", "global")
+    ran = run(argv, Deadline.after(SECONDS), Surroundings(missing="install iproute2"))
+    listed = [item for link in json.loads(ran.stdout or "[]") for item in link.get("addr_info", [])]
+    return next((str(item["local"]) for item in listed if "local" in item), "")
+
+
 def _missing(interface: str, why: str) -> EnvironmentBrokenError:
     return EnvironmentBrokenError(
         why,

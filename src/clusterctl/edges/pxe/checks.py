@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from clusterctl.edges.pxe.accounts import HTTP_USER, account, diagnose, require_readable
-from clusterctl.edges.pxe.addresses import listen, network_of
+from clusterctl.edges.pxe.addresses import announcing, listen, network_of
 from clusterctl.edges.pxe.dnsmasq import PATH
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
 from clusterctl.edges.pxe.service import PxeService
@@ -74,6 +74,9 @@ TOOLS = {"dnsmasq": "dnsmasq-base", "setpriv": "util-linux", "ip": "iproute2"}
 """Programs, and the packages that contain them."""
 DHCP_PORT = 67
 OTHER_DHCP = "other_dhcp"
+ADVERTISEMENTS = "router_advertisements"
+OWN_ADDRESS = "fd00:c1::1/64"
+"""Of a unique local network (RFC 4193), for the remedy."""
 BIOS_LOADER = "undionly.kpxe"
 
 
@@ -90,6 +93,8 @@ def examine(
             problem = f"{error.where}: {error.message}" if error.where else error.message
             found.append(broken(name, problem, error.remedy))
     found.append(diagnose())
+    if settings.announce:
+        found.append(router_advertisements(settings.interface, announcing(settings.interface)))
     try:
         found.append(dhcp_servers(settings, offers(settings.interface)))
     except EnvironmentBrokenError as error:
@@ -111,6 +116,14 @@ def dhcp_servers(settings: PxeSettings, others: Sequence[DhcpOffer]) -> Diagnosi
     booting = [f"{offer.server} sends it the boot file {offer.file}" for offer in others if offer.file]
     offers = "; ".join([f"{names} assigns addresses in this network, too", *booting])
     return warn(OTHER_DHCP, offers, "disable it in this network, or set provisioning.dhcp: proxy")
+
+
+def router_advertisements(interface: str, address: str) -> Diagnosis:
+    """Judge whether dnsmasq can send the advertisements that the site asks for."""
+    if address:
+        return ok(ADVERTISEMENTS, f"router advertisements are sent from {interface}, which has {address}")
+    remedy = f"give it one, such as: ip address add {OWN_ADDRESS} dev {interface}"
+    return warn(ADVERTISEMENTS, f"none is sent: {interface} has no IPv6 address but its link-local one", remedy)
 
 
 def _checks(

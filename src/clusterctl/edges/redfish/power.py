@@ -47,6 +47,15 @@ def at_once(_deadline: Deadline) -> AbstractContextManager[object]:
     return nullcontext()
 
 
+SharedPermit = Callable[[str, Deadline], AbstractContextManager[object]]
+"""The permit of one more machine of a group, over all runs; it waits as `Permit`."""
+
+
+def of_this_run(_group: str, _deadline: Deadline) -> AbstractContextManager[object]:
+    """Permit what this run permits."""
+    return nullcontext()
+
+
 @dataclass(slots=True)
 class _Group:
     under_way: int = 0
@@ -56,12 +65,14 @@ class _Group:
 class PowerOnStagger:
     """Staggers the power-on of the machines of one group (a rack, a feed), across all their callers.
 
-    `group_of` maps a BMC's host to its group. Thread-safe; one for a whole run.
+    `group_of` maps a BMC's host to its group; `shared` holds the same limit over all runs. Thread-safe; one for a whole
+    run.
     """
 
-    def __init__(self, stagger: Stagger, group_of: Callable[[str], str]) -> None:
+    def __init__(self, stagger: Stagger, group_of: Callable[[str], str], shared: SharedPermit = of_this_run) -> None:
         self._stagger = stagger
         self._group_of = group_of
+        self._shared = shared
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._lock = threading.Lock()
 
@@ -74,7 +85,8 @@ class PowerOnStagger:
         while (wait := self._take(name)) > 0:
             deadline.sleep(wait, _WAITING)
         try:
-            yield
+            with self._shared(name, deadline):  # ends before this run's own permit: no wait of its own comes on top
+                yield
         finally:
             with self._lock:
                 group = self._groups[name]

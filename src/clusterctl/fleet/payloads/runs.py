@@ -50,6 +50,7 @@ class RunOrdered(Payload):
     pool       of the workers that carry it out, instead of a process of its own; empty for none
     priority   among the runs of its pool: the highest first, then the oldest
     needs      addresses and networks of its nodes, host names among them: a worker must reach all
+    parent     id that the runs of one order over several pools share; empty for a run alone
     """
 
     kind: ClassVar = Kind.RUN_ORDERED
@@ -63,6 +64,7 @@ class RunOrdered(Payload):
     pool: str = ""
     priority: int = 0
     needs: tuple[str, ...] = ()
+    parent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ Each line of a GPU carries its UUID (github.com/NVIDIA/dcgm-exporter; with MIG o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,12 +28,25 @@ class ExportedMetrics:
     error_output: str
     gpus: Mapping[str, Mapping[str, str]]
 
+    def highest(self, uuid: str, field: str) -> float | None:
+        """Return the value of a GPU's field, of several lines the highest; None where no line is a number."""
+        values = (text for name, text in self.gpus.get(uuid, {}).items() if name.startswith(f"{field}{{"))
+        return max((value for text in values if (value := _number(text)) is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Document:
     url: str
     complaint: str
     metrics: tuple[str, ...]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def parse_dcgm_metrics(text: str) -> ExportedMetrics:

@@ -1,26 +1,37 @@
-"""Limits over all runs and all controllers of a journal: so many hosts may reboot, or be installed, at the same time.
+"""Limits over all runs and all controllers of a journal: so many hosts may reboot, be installed or come on at a time.
 
 A permit is a claim in the journal on a subject of its own. It has a claim's lease, so a dead run's permits come free.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from uuid import uuid4
 
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.stagger import Stagger
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.executor.lease import RENEW, boot_seconds, kept
+
+log = logging.getLogger(__name__)
 
 POLL_S = 2.0
 TURN_S = 0.25
 
+OnWait = Callable[[str], None]
+"""Receives what a run waits for, as text."""
 RebootPermits = Callable[[int, Deadline], AbstractContextManager[int]]
 """Waits for permits; its context holds how many hosts may reboot, 1 to the wanted number, until it ends."""
+
+
+def logged(text: str) -> None:
+    """Write into the run's log what it waits for."""
+    log.info(text)
 
 
 class NoPermitError(UnreachableError):
@@ -38,13 +49,16 @@ def unlimited(wanted: int, _deadline: Deadline) -> AbstractContextManager[int]:
 class PermitPool:
     """`at_most` permits of one kind. Thread-safe; of the threads of one process, one at a time waits.
 
-    waiting  what a run prints while it waits for one
+    waiting  what a run prints while it waits for one, once for each wait, by `on_wait`
+    rest_s   seconds for which a returned permit is not given again
     """
 
     journal: Journal
     kind: str
     at_most: int
     waiting: str
+    on_wait: OnWait = logged
+    rest_s: float = 0.0
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @contextmanager
@@ -58,26 +72,31 @@ class PermitPool:
             with kept(self.journal, claims, lambda: None):  # what has begun goes on without its permit
                 yield len(claims)
         finally:
-            self.journal.release(claims.values())
+            self.journal.release(claims.values(), self.rest_s)
 
     def take(self, wanted: int) -> dict[NodeId, Claim]:
         """Claim up to `wanted` permits that are free now. Who takes them renews and releases the claims."""
         prefix = f"{self.kind} permit "
         taken = {owner.subject for owner in self.journal.owners(prefix) if owner.live}
         free = [name for number in range(1, self.at_most + 1) if (name := f"{prefix}{number}") not in taken]
-        if not free:
-            return {}
-        # Each call is a run of its own for the journal: a run may claim again what it has.
-        claims = self.journal.claim(map(NodeId, free[:wanted]), f"{self.kind}-{uuid4().hex[:12]}")
-        return dict(claims.granted)
+        run = f"{self.kind}-{uuid4().hex[:12]}"  # for the journal each call is a run: a run may claim what it has again
+        granted: dict[NodeId, Claim] = {}
+        while free and (missing := wanted - len(granted)) > 0:
+            granted |= self.journal.claim(map(NodeId, free[:missing]), run).granted
+            free = free[missing:]
+        return granted
 
     def _wait(self, wanted: int, deadline: Deadline) -> Mapping[NodeId, Claim]:
         try:
             while not self._turn.acquire(timeout=TURN_S):
                 deadline.check(self.waiting)
             try:
-                while not (claims := self.take(wanted)):
+                claims = self.take(wanted)
+                if not claims:
+                    self.on_wait(self.waiting)
+                while not claims:
                     deadline.sleep(POLL_S, self.waiting)
+                    claims = self.take(wanted)
             finally:
                 self._turn.release()
         except UnreachableError as late:
@@ -85,20 +104,56 @@ class PermitPool:
         return claims
 
 
-def reboot_pool(journal: Journal, at_most: int) -> PermitPool:
+def reboot_pool(journal: Journal, at_most: int, on_wait: OnWait = logged) -> PermitPool:
     """Return the cap on reboots.
 
     Hosts that come up together flood the subnet manager of their fabric: each link that trains is a sweep and new
     routes.
     """
     waiting = f"waiting until other hosts are up: {at_most} may reboot at once (fabric.reboots)"
-    return PermitPool(journal, "reboot", at_most, waiting)
+    return PermitPool(journal, "reboot", at_most, waiting, on_wait)
 
 
 def install_pool(journal: Journal, at_most: int) -> PermitPool:
     """Return the cap on installs."""
     waiting = f"waiting until other runs have installed theirs: {at_most} may be installed at once (waves.at_once)"
     return PermitPool(journal, "install", at_most, waiting)
+
+
+def maas_pool(journal: Journal, at_most: int, on_wait: OnWait = logged) -> PermitPool:
+    """Return the cap on requests that change something in MAAS: its region serves every controller of the site."""
+    waiting = f"waiting until MAAS has answered other runs: {at_most} requests at once (provisioning.requests_at_once)"
+    return PermitPool(journal, "maas", at_most, waiting, on_wait)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerPools:
+    """The cap on machines that come on, one for each group: a rack, a PDU or the site. Thread-safe."""
+
+    journal: Journal
+    stagger: Stagger
+    on_wait: OnWait = logged
+    _pools: dict[str, PermitPool] = field(default_factory=dict, repr=False, compare=False)
+
+    @contextmanager
+    def held(self, group: str, deadline: Deadline) -> Iterator[None]:
+        """Wait until one more machine of the group may come on; count it until it is on, and for the stagger after.
+
+        Raises `UnreachableError` at the deadline, and `CancelledError`.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._pool(group).taken(1, deadline))
+            except NoPermitError as late:
+                raise UnreachableError(late.message, remedy=late.remedy) from None
+            yield
+
+    def _pool(self, group: str) -> PermitPool:
+        most, seconds = self.stagger.at_once, self.stagger.seconds
+        where = f"of {group}" if group else "of the site"
+        waiting = f"waiting until other machines {where} are on: {most} within {seconds:g} s (power.stagger)"
+        pool = PermitPool(self.journal, f"power-on {group}", most, waiting, self.on_wait, seconds)
+        return self._pools.setdefault(group, pool)
 
 
 class NodePermits:

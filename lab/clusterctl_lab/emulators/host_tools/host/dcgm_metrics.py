@@ -34,4 +34,14 @@ def _lines(facts: Facts, gpu: Gpu) -> list[str]:
     names = {"gpu": gpu.index, "UUID": gpu.uuid, "device": f"nvidia{gpu.index}", "modelName": gpu.model}
     labels = ",".join(f'{name}="{value}"' for name, value in {**names, "Hostname": facts.name}.items())
     power = 70 + uptime() % 5
-    return [f"DCGM_FI_DEV_SM_CLOCK{{{labels}}} 345", f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {power:.3f}"]
+    counted = {
+        "XID_ERRORS": 119 * gpu.shows("xid"),
+        "ECC_DBE_VOL_TOTAL": gpu.uncorrectable_ecc + gpu.shows("ecc"),
+        "NVLINK_REPLAY_ERROR_COUNT_TOTAL": int(gpu.nvlink_replays_per_hour * uptime() / 3600) + gpu.shows("nvlink"),
+        "PCIE_REPLAY_COUNTER": gpu.pcie_replays + 900 * gpu.shows("pcie"),
+    }
+    return [
+        f"DCGM_FI_DEV_SM_CLOCK{{{labels}}} 345",
+        f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {power:.3f}",
+        *(f"DCGM_FI_DEV_{name}{{{labels}}} {value}" for name, value in counted.items()),
+    ]

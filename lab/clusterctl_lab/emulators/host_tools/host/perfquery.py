@@ -52,8 +52,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _plain(hca: Hca) -> str:
-    grown = _grown(hca)
-    values = {name: str(min(grown.get(name, 0), 2**bits - 1)) for name, bits in ERRORS.items()}
+    counts = grown(hca)
+    values = {name: str(min(counts.get(name, 0), 2**bits - 1)) for name, bits in ERRORS.items()}
     fields = {"PortSelect": "1", "CounterSelect": "0x0000"}
     for name, value in values.items():
         if name == "LocalLinkIntegrityErrors":
@@ -64,14 +64,14 @@ def _plain(hca: Hca) -> str:
 
 
 def _extended(hca: Hca) -> str:
-    grown = _grown(hca)
+    counts = grown(hca)
     fields = {"PortSelect": "1", "CounterSelect": "0x0000"} | dict.fromkeys((*TRAFFIC, *CAST), "0")
     fields["CounterSelect2"] = "0x00000000"
-    fields |= {name: str(grown.get(name, 0)) for name in (*ERRORS, "PortXmitWait", "QP1Dropped")}
+    fields |= {name: str(counts.get(name, 0)) for name in (*ERRORS, "PortXmitWait", "QP1Dropped")}
     return _text(f"# Port extended counters: Lid {hca.lid} port 1 (CapMask: 0x5A00 CapMask2: 0x0000002)", fields)
 
 
-def _grown(hca: Hca) -> dict[str, int]:
+def grown(hca: Hca) -> dict[str, int]:
     """Return the counter's growth since the boot, at the model's rates."""
     hours = uptime() / 3600
     return {
