@@ -157,7 +157,7 @@ def test_stopped_it_waits_for_no_act_that_goes_on(book: SqlJournal) -> None:
 
 
 def test_when_the_time_is_over_the_bmc_is_asked_all_the_same(book: SqlJournal) -> None:
-    """Each BMC has time to answer: the failure says what it reports, and not that no time was left."""
+    """Each BMC has time to answer: the failure names what it reports, and not that no time was left."""
 
     class NeverDone(FakeInstaller):
         def observe(
