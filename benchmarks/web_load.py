@@ -80,6 +80,10 @@ async def rounds(context: SiteContext, base: str, page: Page | None, options: ar
     seconds: dict[str, list[float]] = {path: [] for path in PATHS}
     in_browser: list[float] = []
     async with httpx.AsyncClient(timeout=120, headers={"Authorization": f"Bearer {options.tokens[0]}"}) as client:
+        for path in PATHS:
+            began = time.monotonic()
+            (await client.get(base + path)).raise_for_status()
+            print(f"{path}: the first answer after {1000 * (time.monotonic() - began):.0f} ms")
         for number in range(options.requests):
             if page is not None and number % RELOAD_EACH == 0:
                 in_browser.append(await drawn(page, base, options.nodes))
