@@ -89,7 +89,7 @@ def _draw(fleet: LiveFleet) -> None:
 
 def _read(figures: FleetMetrics, stopped: Event) -> None:
     """Read the figures of all nodes, so that Prometheus's first scrape does not wait for them."""
-    with suppress(ClusterctlError):  # whoever asks for them gets the error
+    with suppress(ClusterctlError):  # a request for them reports it
         figures.read_all(stopped.is_set)
 
 
