@@ -352,6 +352,26 @@ STORAGE = Board(
             title="NFS: requests that were sent again",
             queries=(("topk(10, rate(node_nfs_rpc_retransmissions_total[5m]))", "{{instance}}"),),
         ),
+        Panel(
+            title="NFS: requests for metadata",
+            queries=(
+                (
+                    'topk(10, sum by (instance) (rate(node_nfs_requests_total{method!~"Read|Write|Commit|Null"}[5m])))',
+                    "{{instance}}",
+                ),
+            ),
+            unit="reqps",
+        ),
+        Panel(
+            title="NFS: requests to read and write",
+            queries=(
+                (
+                    'topk(10, sum by (instance, method) (rate(node_nfs_requests_total{method=~"Read|Write"}[5m])))',
+                    "{{instance}} {{method}}",
+                ),
+            ),
+            unit="reqps",
+        ),
         Panel(title="RAID: drives by state", queries=(("sum by (state) (node_md_disks)", "{{state}}"),), now=True),
         Panel(
             title="NVMe drives by firmware",

@@ -29,13 +29,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(lab, folder / "runs")
 
 
-def by_hand(site: Path) -> None:
-    """Make it a site of machines that were installed by hand: no installer, and the hosts' addresses in the sheet."""
+def by_hand(site: Path, *, bmcs: bool = True) -> None:
+    """Make it a site of machines that were installed by hand: no installer, and the hosts' addresses in the sheet.
+
+    Without `bmcs` the sheet has none, and no serial either.
+    """
     file = site / "site.yml"
     existing = "provisioning: {backend: existing}\nssh:"
     file.write_text(re.sub(r"(?ms)^provisioning:.*?^ssh:", existing, file.read_text()))
     known = [line.split()[0] for line in (site / "known_hosts").read_text().splitlines()]
     head, *rows = (site / "bmcs.csv").read_text().splitlines()
+    if not bmcs:
+        head, rows = "name", [row.partition(",")[0] for row in rows]
     rows = [f"{row},{address}" for row, address in zip(rows, known, strict=True)]
     (site / "bmcs.csv").write_text("\n".join([f"{head},address", *rows, ""]))
 
@@ -77,3 +82,34 @@ def test_an_adopted_node_is_never_installed(site: Site) -> None:
     again = site.run("adopt", "node001", "--yes")
     assert again.wait() == 1
     assert "is gold already" in again.stderr
+
+
+@pytest.fixture
+def without_bmcs(tmp_path: Path) -> Iterator[Site]:
+    """Hosts that run, of which the sheet has names and addresses only."""
+    with running_lab("e2eb", "10.213.0.0/16", tmp_path, "--hosts", "2", "--installed") as lab:
+        by_hand(lab.site, bmcs=False)
+        yield Site(lab, tmp_path / "runs")
+
+
+def test_hosts_without_a_bmc_become_gold_by_the_serial_that_the_operator_confirms(without_bmcs: Site) -> None:
+    """The preview shows the serial of the host's firmware and that nothing confirms it; no BMC is asked on the way."""
+    site = without_bmcs
+    shown = site.run("adopt", "*", "--dry-run")
+    assert shown.wait() == 0, shown.stderr
+    assert site.run("adopt", "*", "--yes").wait() == 0
+    adopted = {node.name: node for node in site.states()}
+    assert {(node.stage.value, node.bmc) for node in adopted.values()} == {("installed", "")}
+    assert len({node.serial for node in adopted.values()}) == len(adopted) == 2
+    assert all(node.serial and node.serial in shown.stdout + shown.stderr for node in adopted.values())
+    ran = site.run("bootstrap", "--yes")
+    assert ran.wait() == 0, ran.stdout + ran.stderr
+    assert set(site.stages().values()) == {"gold"}
+    checked = site.run("check", "*")
+    assert checked.wait() in (0, 4), checked.stdout
+    asked = site.run("power", "status", "node001")
+    assert asked.wait() == 1
+    assert "no BMC" in asked.stdout + asked.stderr
+    refused = site.run("power", "cycle", "node001", "--reason", "test", "--dry-run")
+    assert refused.wait() == 2
+    assert "no BMC" in refused.stderr

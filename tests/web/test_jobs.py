@@ -28,6 +28,7 @@ from clusterctl.ports import Deadline
 from clusterctl.ports.jobs import Submission
 from clusterctl_web.openapi import BASE, document
 from tests.edges.slurm.job_site import LOST_GPU, JobSite, LocalAdapters, LocalHosts, job_site
+from tests.events import data_of
 from tests.jobs.test_supervision import LOST, ORDERED
 from tests.web.browser import MADE, Browser, access
 
@@ -49,6 +50,10 @@ ATTRIBUTED = JobAttributed(
 )  # fmt: skip
 
 
+CANCELLED: list[str] = []
+RUNNING = "run-20261101T130000-bbbb"
+
+
 class FakeJobs:
     """Meets `ports.jobs.Jobs`: knows three jobs."""
 
@@ -67,7 +72,7 @@ class FakeJobs:
         raise AssertionError("nothing is submitted")
 
     def cancel(self, job: str, deadline: Deadline) -> None:
-        raise AssertionError("nothing is cancelled")
+        CANCELLED.append(job)
 
 
 class FakeAdapters(LocalAdapters):
@@ -128,6 +133,9 @@ def _write_run(folder: Path) -> None:
             NewEvent(Stream.JOB, RUN, second),
             NewEvent(Stream.JOB, RUN, JobRunEnded(outcome="asks", reason=EVIL)),
             NewEvent(Stream.JOB, "5", replace(ATTRIBUTED, user=OTHER)),
+            NewEvent(Stream.JOB, RUNNING, ORDERED),
+            NewEvent(Stream.JOB, RUNNING, JobSubmitIntended(attempt=1, nodes=("c1",), avoided=(), comment="c"), (digests[0],)),
+            NewEvent(Stream.JOB, RUNNING, JobSubmitted(attempt=1, job="21")),
         ]
     )  # fmt: skip
     context.journal.close()
@@ -174,7 +182,7 @@ def test_each_reader_sees_class_layer_and_hosts_and_the_owner_the_texts(readers:
         (readers.other, False),
         (readers.neither, False),
     ):
-        (run,) = answered(client, "/jobs")["runs"]
+        (run,) = [one for one in answered(client, "/jobs")["runs"] if one["name"] == RUN]
         first = run["attempts"][0]
         assert (first["layer"], first["certainty"], first["hosts"]) == ("hardware", "proven", ["n2"])
         assert (bool(run["script"]), bool(run["reason"]), bool(first["cause"])) == (whole, whole, whole)
@@ -236,6 +244,26 @@ def test_an_owner_has_the_nodes_read(readers: Readers, made: JobSite) -> None:
     page = readers.owner.get("/jobs/7").text
     assert "GPU has fallen off the bus" in page
     assert "GPU has fallen off the bus" not in readers.other.get("/jobs/7").text
+
+
+def test_an_owner_stops_an_own_run(readers: Readers, made: JobSite) -> None:
+    """Another user may not, and cancels nothing; the order is in the journal with the owner's name, before the cancel."""
+    assert readers.other.send("POST", f"{BASE}/jobs/21/stop").status_code == 403
+    assert readers.neither.send("POST", f"{BASE}/jobs/21/stop").status_code == 403
+    assert CANCELLED == []
+    assert "Stop the run" in readers.owner.get("/jobs/21").text
+    assert "Stop the run" not in readers.other.get("/jobs/21").text
+    assert answered(readers.owner, "/jobs/21/stop", "POST")["run"]["name"] == RUNNING
+    assert CANCELLED == ["21"]
+    *_, order = made.context.journal.history(Stream.JOB, RUNNING)
+    assert (order.actor, data_of(order)["failure"], data_of(order)["job"]) == ("token:own", "ended", "21")
+
+
+def test_what_is_over_or_not_supervised_is_not_stopped(readers: Readers) -> None:
+    """The answer to the owner has what to do instead."""
+    over = readers.owner.send("POST", f"{BASE}/jobs/12/stop")
+    assert over.status_code == 400, over.text
+    assert "scancel" in readers.owner.send("POST", f"{BASE}/jobs/7/stop").text
 
 
 @pytest.mark.parametrize("name", ["why", "stacks"])

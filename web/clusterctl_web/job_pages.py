@@ -37,12 +37,17 @@ class JobPages:
             "/jobs/{job}/checklist": self._checklist,
             "/jobs/{job}/diff": self._diff,
         }
-        collect = {"/jobs/{job}/why": self._collect, "/jobs/{job}/stacks": self._stacks}
+        collect = {
+            "/jobs/{job}/why": self._collect,
+            "/jobs/{job}/stacks": self._stacks,
+            "/jobs/{job}/stop": self._stop,
+        }
         return [
             Route("/jobs", _threaded(self.list)),
             Route("/jobs/{job}", _threaded(self.show)),
             Route("/jobs/{job}/why", _threaded(self.collect), methods=["POST"]),
             Route("/jobs/{job}/stacks", _threaded(self.stacks), methods=["POST"]),
+            Route("/jobs/{job}/stop", _threaded(self.stop), methods=["POST"]),
             *(Route(BASE + path, _json(answer), methods=["GET"]) for path, answer in read.items()),
             *(Route(BASE + path, _json(answer), methods=["POST"]) for path, answer in collect.items()),
         ]
@@ -73,6 +78,11 @@ class JobPages:
 
     def _stacks(self, request: Request) -> Any:
         return stacks_json(self.views.stacks(reader_of(request), request.path_params["job"]))
+
+    def _stop(self, request: Request) -> Any:
+        """Return the run whose end was ordered."""
+        reader = reader_of(request)
+        return {"run": shown_run(self.views.stop(reader, request.path_params["job"]), reader)}
 
     def _checklist(self, request: Request) -> Any:
         return answers_json(self.views.checklist(reader_of(request), request.path_params["job"]))
@@ -115,6 +125,10 @@ class JobPages:
     def collect(self, request: Request) -> Response:
         self._collect(request)
         return RedirectResponse(f"/jobs/{quote(request.path_params['job'], safe='')}#why", status_code=303)
+
+    def stop(self, request: Request) -> Response:
+        self._stop(request)
+        return RedirectResponse(f"/jobs/{quote(request.path_params['job'], safe='')}", status_code=303)
 
     def stacks(self, request: Request) -> Response:
         name = request.path_params["job"]

@@ -498,6 +498,11 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
         _named("JobWhy"),
     ),
     "/jobs/{job}/stacks": ("Take the stacks of an own job's ranks.", {}, _named("JobStacks")),
+    "/jobs/{job}/stop": (
+        "Order the end of an own supervised run, and cancel its job.",
+        {},
+        _object(run=_named("JobRun")),
+    ),
     "/runs/{run}/cancel": ("Ask a run to stop.", {}, _object(result=OPEN)),
     "/runs/{run}/retry": ("Preview the same order again; with `approved` order it.", _APPROVED, _DONE),
 }

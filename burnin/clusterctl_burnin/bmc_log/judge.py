@@ -19,8 +19,8 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Fan, Inventory
 from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.bmc_log.parts import CHECKS, Part, part_of, parts_of, well
+from clusterctl_burnin.bmc_log.predecessor import of_its_predecessor
 from clusterctl_burnin.bmc_log.table import LogComponent, LogMeaning, LogTable, Weight, shipped_table
-from clusterctl_burnin.bmc_log_predecessor import of_its_predecessor
 from clusterctl_burnin.kernel_log.nvidia_codes import xid_table
 
 CHECK = "event_log"

@@ -1,4 +1,4 @@
-"""Runs on a node: what was added to a job's log since the last look, and when a heartbeat file was last written.
+"""Runs on a node: what was added to a job's log and event files since the last look, and its heartbeat file's time.
 
 Standard library only, Python 3.9. The controller sends this file to `python3 -`, followed by one line that calls
 `main`. The process takes the rights of the job's user before it opens a file: the user chose the paths.
@@ -13,7 +13,10 @@ import pwd
 import stat
 import sys
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
+
+MOST_EVENT_FILES = 2000
+DEPTH = 4
 
 
 def become(uid: int, gid: int) -> None:
@@ -45,6 +48,33 @@ def added(path: str, offset: int, most: int) -> Dict[str, Any]:
     return {"offset": begin + len(content), "content": base64.b64encode(content).decode()}
 
 
+def event_files(path: Path, since: float, depth: int = DEPTH) -> Iterator[Path]:
+    """Yield the event files of a folder and of those in it that were written since a time; a plain file is one."""
+    if path.is_file():
+        yield path
+        return
+    for entry in sorted(os.scandir(path), key=lambda one: one.name)[:MOST_EVENT_FILES]:
+        if entry.is_dir(follow_symlinks=False) and depth > 1:
+            yield from event_files(Path(entry.path), since, depth - 1)
+        elif "tfevents" in entry.name and entry.is_file() and entry.stat().st_mtime >= since:
+            yield Path(entry.path)
+
+
+def events(wish: Dict[str, Any], most: int) -> Dict[str, Any]:
+    """Return what was added to the event file that was written last: `added` with its `file` and the `start`."""
+    try:
+        found = list(event_files(Path(wish["path"]), float(wish["since"])))
+        newest = max(found, key=lambda one: (one.stat().st_mtime, one.name), default=None)
+    except OSError as error:
+        return {"error": error.strerror}
+    if newest is None:
+        return {}
+    start = int(wish["offset"]) if str(newest) == wish["file"] else 0
+    if start >= newest.stat().st_size:
+        return {}
+    return {**added(str(newest), start, most), "file": str(newest), "start": start}
+
+
 def touched(path: str) -> Optional[float]:
     """Return when a file was last written, in seconds since 1970; None where it is not there."""
     try:
@@ -54,7 +84,10 @@ def touched(path: str) -> Optional[float]:
 
 
 def main(request: Dict[str, Any]) -> None:
-    """Print `{"version", "log": {…}, "heartbeat"}`."""
+    """Print `{"version", "log": {…}, "events": {…}, "heartbeat"}`."""
     become(int(request["uid"]), int(request["gid"]))
     log = added(request["path"], int(request["offset"]), int(request["most"]))
-    json.dump({"version": 1, "log": log, "heartbeat": touched(request["heartbeat"])}, sys.stdout)
+    answer = {"version": 1, "log": log, "heartbeat": touched(request["heartbeat"])}
+    if request["events"]["path"]:
+        answer["events"] = events(request["events"], int(request["most"]))
+    json.dump(answer, sys.stdout)

@@ -69,7 +69,13 @@ class RunOptions:
 )
 @click.option("--sbatch", multiple=True, metavar="OPTION", help="A further option of sbatch: --sbatch=--time=60.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set for the job; no secret: all see it.")
-@click.option("--reader", "readers", multiple=True, metavar="NAME", help="frameworks, mllog, jsonl or regex:PATTERN.")
+@click.option(
+    "--reader",
+    "readers",
+    multiple=True,
+    metavar="NAME",
+    help="frameworks, mllog, jsonl, regex:PATTERN or tensorboard:PATH.",
+)
 @click.option("--heartbeat", default="", metavar="PATH", help="A file that the job writes while it makes progress.")
 @click.option("--retries", type=click.IntRange(0, 100), default=3, show_default=True, help="Attempts after the first.")
 @click.option(

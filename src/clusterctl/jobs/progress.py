@@ -4,6 +4,7 @@ frameworks  the forms of `formats.training_steps`, and the checkpoints of Megatr
 mllog       `:::MLLOG {…}`: `metadata.step`, else `metadata.samples_count`; throughput is not read
 jsonl       one JSON object a line: `step`, `global_step` or `iteration`; `seconds` or `step_time`; `checkpoint`
 regex       a pattern with the group `step`, and `seconds` where it has it
+tensorboard event files in a folder: the steps of their summaries, with the times between them
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.tensorboard import EventStep
 from clusterctl.formats.training_steps import step_of
 
 WARM_UP = 5
 """The first intervals of an attempt mean nothing: compilation, caches."""
 KEPT = 20_000
 _LONGEST_LINE = 20_000
+_TENSORBOARD = "tensorboard:"
 _SAVING = re.compile(r"saving checkpoint at iteration\s{1,20}(?P<step>\d{1,12})")
 _SAVED = re.compile(r"successfully saved checkpoint from iteration\s{1,20}(?P<step>\d{1,12})")
 _SCHEDULED = re.compile(r"scheduled an async checkpoint save at iteration\s{1,20}(?P<step>\d{1,12})")
@@ -99,14 +102,39 @@ _READERS: Mapping[ReaderName, Reader] = {
 
 
 def reader(name: str) -> Reader:
-    """Return the reader `frameworks`, `mllog`, `jsonl` or `regex:PATTERN`. Raises `UsageError`."""
+    """Return the reader of lines `frameworks`, `mllog`, `jsonl` or `regex:PATTERN`. Raises `UsageError`.
+
+    That of `tensorboard:PATH` reads no line.
+    """
+    if name.startswith(_TENSORBOARD):
+        if not name.removeprefix(_TENSORBOARD).startswith("/"):
+            raise UsageError("the path must begin with /", where="--reader", remedy="write tensorboard:/shared/runs/%j")
+        return lambda _line: None
     if name.startswith("regex:"):
         return _by_pattern(name.removeprefix("regex:"))
     try:
         return _READERS[ReaderName(name)]
     except ValueError:
-        known = ", ".join([*(one.value for one in ReaderName), "regex:PATTERN"])
+        known = ", ".join([*(one.value for one in ReaderName), "regex:PATTERN", "tensorboard:PATH"])
         raise UsageError(f"there is no reader {name!r}", where="--reader", remedy=f"take one of {known}") from None
+
+
+def events_path(names: Sequence[str]) -> str:
+    """Return the folder or file of the reader `tensorboard:PATH`; empty where it is not among the readers."""
+    found = (name.removeprefix(_TENSORBOARD) for name in names if name.startswith(_TENSORBOARD))
+    return next(found, "")
+
+
+def event_readings(events: Sequence[EventStep], before: EventStep | None) -> Sequence[Reading]:
+    """Return the steps after that of `before`, with the seconds of a step since then by the times of the events."""
+    found: list[Reading] = []
+    for one in events:
+        if before is not None and one.step <= before.step:
+            continue
+        seconds = None if before is None else (one.at - before.at) / (one.step - before.step)
+        found.append(Reading(one.step, seconds if seconds is not None and seconds >= 0 else None))
+        before = one
+    return found
 
 
 def _by_pattern(pattern: str) -> Reader:

@@ -117,9 +117,17 @@ class SiteContext:
         return [self.journal.state(known[name] if name in known else self._refuse(name)) for name in names]
 
     def states(self, names: Iterable[str]) -> list[NodeState]:
-        """Return nodes by their names; those that only the site names as the site describes them."""
+        """Return nodes by their names; those that only the site names as the site describes them.
+
+        All nodes of the journal are read at once: a query for each costs as much as reading its state.
+        """
+        wanted = list(names)
         known = {node.name: node.id for node in self.journal.summaries()}
-        return [self.journal.state(known[name]) if name in known else self.unseen(name) for name in names]
+        found = {state.id: state for state in self.journal.states()} if known.keys() <= set(wanted) else {}
+        return [
+            (found.get(known[name]) or self.journal.state(known[name])) if name in known else self.unseen(name)
+            for name in wanted
+        ]
 
     def _refuse(self, name: str) -> NoReturn:
         if any(node.name == name for node in self.site.nodes):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,14 @@ from clusterctl.formats.job_facts import parse_facts
 from clusterctl.formats.slurm_jobs import JOB_ID
 from clusterctl.jobs.downtime import RunTime, run_time
 from clusterctl.jobs.supervision import SupervisedRun
-from clusterctl.operations.context import SiteContext, new_run_id
+from clusterctl.operations.context import Invocation, SiteContext, new_run_id, open_site
 from clusterctl.operations.job_checklist import Answer, checklist
 from clusterctl.operations.job_collect import owner_of
 from clusterctl.operations.job_documents import run_json, why_json
 from clusterctl.operations.job_runs import Difference, diff, listed
 from clusterctl.operations.job_stacks import StacksResult
 from clusterctl.operations.job_stacks import run_job as take_stacks
+from clusterctl.operations.job_watch import StopRequest, order_stop
 from clusterctl.operations.job_why import JobWhyRequest, WhyRequest, run_job
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control
@@ -159,6 +160,20 @@ class JobViews:
             job = self._own(reader, name)
             target = state_dir(self.context.site) / "jobs" / job / new_run_id()
             return take_stacks(self.context, job, Control(), target)
+
+    def stop(self, reader: JobReader, name: str) -> SupervisedRun:
+        """Order the end of an own supervised run, and cancel its job: as its watcher would. Raises `PrivilegeError`."""
+        found = self.find(name).run
+        if found is None:
+            remedy = "its owner ends it with scancel"
+            raise UsageError("no supervised run has this job", where=f"job {name}", remedy=remedy)
+        reader.require(found.actor, found.id)
+        opened = open_site(self.context.site.folder, Invocation(actor=reader.name, command="job stop"))
+        try:
+            context = replace(opened, connect=self.context.connect)
+            return order_stop(context, StopRequest(run=found.id, reason=f"stopped by {reader.name}"), Control())
+        finally:
+            opened.journal.close()
 
     def diff(self, reader: JobReader, first: str, second: str) -> Sequence[Difference]:
         """Return what differs between the manifests of two jobs; the reader has to see both."""

@@ -19,6 +19,7 @@ from clusterctl.fleet.errors import (
     ClusterctlError,
     EdgeError,
     EnvironmentBrokenError,
+    ParseError,
     UsageError,
 )
 from clusterctl.fleet.event import NewEvent, Payload, Stream
@@ -27,12 +28,15 @@ from clusterctl.fleet.payloads.jobs import (
     JobAttributed,
     JobDrainIntended,
     JobRunEnded,
+    JobRunOrdered,
     JobStopIntended,
     JobSubmitted,
 )
 from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.formats.job_tail import EventsPiece
+from clusterctl.formats.tensorboard import EventStep, read_events
 from clusterctl.jobs.attribution import Attribution, JobAction
-from clusterctl.jobs.progress import JobProgress, Reader, reader
+from clusterctl.jobs.progress import JobProgress, Reader, event_readings, events_path, reader
 from clusterctl.jobs.supervision import COMPLETED, Attempt, JobOutcome, SupervisedRun, after
 from clusterctl.jobs.watching import WatchVerdict, judge
 from clusterctl.operations.adapters import Adapters
@@ -48,7 +52,7 @@ from clusterctl.operations.operation import Control, Event, current_time
 from clusterctl.ports import Claim, Clock, Deadline
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
-from clusterctl.steps.job_tail import MOST_BYTES
+from clusterctl.steps.job_tail import MOST_BYTES, TailRequest
 
 SCHEDULER_S = 300.0
 POLL_S = 10.0
@@ -87,6 +91,20 @@ def watch(context: SiteContext, request: WatchRequest, control: Control) -> Supe
 
 def stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
     """Order the end of a run, cancel its job, and see it end; where another watcher follows it, that one does."""
+    found = order_stop(context, request, control)
+    if found.outcome is not None:
+        return found
+    try:
+        return watch(context, WatchRequest(run=found.id, poll_s=1.0), control)
+    except UsageError:
+        return named(context, found.id)  # its watcher sees the end
+
+
+def order_stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
+    """Order the end of a run, and cancel its job; the next look of its watcher records the end.
+
+    Raises `UsageError` where the run is over.
+    """
     found = named(context, request.run)
     last = found.last
     if found.outcome is not None:
@@ -101,10 +119,7 @@ def stop(context: SiteContext, request: StopRequest, control: Control) -> Superv
     context.journal.append([NewEvent(Stream.JOB, found.id, intent)])
     with closing(context.adapters()) as adapters:
         require_jobs(context, adapters).cancel(last.job, Deadline.after(SCHEDULER_S, control.cancelled))
-    try:
-        return watch(context, WatchRequest(run=found.id, poll_s=1.0), control)
-    except UsageError:
-        return named(context, found.id)  # its watcher sees the end
+    return named(context, found.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +236,7 @@ class Watcher:
             return
         before = log.progress.steps
         for _ in range(MOST_PIECES):
-            tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
+            tail = self._tail.read(job, attempt.nodes, log.request(found.ordered), self._soon())
             now = self._clock.now()
             if tail.error:
                 log.blind = True
@@ -231,10 +246,12 @@ class Watcher:
                 log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
             log.blind = False
             log.take(tail.content, tail.offset, now)
+            if trouble := log.take_events(tail.events, now):
+                self._report(f"its event file is not read: {trouble}")
             if tail.heartbeat is not None and tail.heartbeat != log.beat:
                 log.progress.heartbeat(min(tail.heartbeat, now))
                 log.beat = tail.heartbeat
-            if len(tail.content) < MOST_BYTES:
+            if len(tail.content) < MOST_BYTES and len(tail.events.content) < MOST_BYTES:
                 break
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
@@ -393,6 +410,7 @@ class _Log:
 
     blind  it could not be read at the last look
     beat   time of the heartbeat file at the last look: one that stands still is no sign of progress
+    event  the last step of TensorBoard's event files
     """
 
     offset: int
@@ -400,6 +418,34 @@ class _Log:
     readers: tuple[Reader, ...]
     blind: bool = False
     beat: datetime | None = None
+    events_file: str = ""
+    events_offset: int = 0
+    event: EventStep | None = None
+
+    def request(self, ordered: JobRunOrdered) -> TailRequest:
+        """Return what is read at the next look."""
+        return TailRequest(
+            offset=self.offset,
+            heartbeat=ordered.heartbeat,
+            events=events_path(ordered.readers),
+            events_file=self.events_file,
+            events_offset=self.events_offset,
+        )
+
+    def take_events(self, piece: EventsPiece, now: datetime) -> str:
+        """Take in what was added to an event file; return why it could not be read, empty where it could."""
+        if piece.error or not piece.content:
+            return piece.error
+        try:
+            found, used = read_events(piece.content)
+        except ParseError as error:
+            return str(error)
+        self.events_file, self.events_offset = piece.file, piece.start + used
+        for reading in event_readings(found, self.event):
+            if self.progress.last is None or (reading.step or 0) > self.progress.last:
+                self.progress.add(reading, now)
+        self.event = max((*found, *([self.event] if self.event else [])), key=lambda one: one.step, default=None)
+        return ""
 
     def take(self, content: bytes, offset: int, now: datetime) -> None:
         """Take in what was added; `offset` is that of the last whole line, so that no line is read in two halves."""

@@ -19,6 +19,21 @@ MOST_BYTES = 4 << 20
 MOST_NODES = 3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailRequest:
+    """From where on the log is read, and what else: a heartbeat file, TensorBoard's events.
+
+    events         folder or file of event files; empty: none
+    events_file, events_offset   the file that was read last, and where its next record begins
+    """
+
+    offset: int = 0
+    heartbeat: str = ""
+    events: str = ""
+    events_file: str = ""
+    events_offset: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class TailReader:
     """Reads on the batch host; where that does not answer, on two others: the log may be on a shared file system."""
@@ -27,8 +42,9 @@ class TailReader:
     access: SshAccess
     states: Mapping[str, NodeState]
 
-    def read(self, job: ScheduledJob, nodes: Sequence[str], offset: int, heartbeat: str, deadline: Deadline) -> Tail:
-        """Return what was added after `offset`; an error of the hosts is that of the answer."""
+    def read(self, job: ScheduledJob, nodes: Sequence[str], request: TailRequest, deadline: Deadline) -> Tail:
+        """Return what was added since the last look; an error of the hosts is that of the answer."""
+        offset = request.offset
         if job.uid is None or job.gid is None or not job.stdout.startswith("/"):
             return Tail(offset=offset, error="the job's user or the path of its output is unknown")
         wish = {
@@ -37,7 +53,13 @@ class TailReader:
             "path": job.stdout,
             "offset": offset,
             "most": MOST_BYTES,
-            "heartbeat": heartbeat.replace("%j", job.job),
+            "heartbeat": request.heartbeat.replace("%j", job.job),
+            "events": {
+                "path": request.events.replace("%j", job.job),
+                "file": request.events_file,
+                "offset": request.events_offset,
+                "since": job.started.timestamp() if job.started is not None else 0.0,
+            },
         }
         stdin = f"{text_of('node/job_tail.py')}\nmain(json.loads({json.dumps(wish)!r}))\n".encode()
         found = Tail(offset=offset, error="none of its nodes is known")

@@ -81,7 +81,11 @@ class SchedulerReboots:
     _left: dict[str, _Turn] = field(default_factory=dict, init=False)
 
     def reboot(self, nodes: Sequence[tuple[NodeState, Serial]], deadline: Deadline) -> Iterator[RebootedNode]:
-        """Yield each node's result as soon as it is known. Nodes that wait for jobs are given back at the end."""
+        """Yield each node's result as soon as it is known. Nodes that wait for jobs are given back at the end.
+
+        Raises `EdgeError` where the scheduler does not answer at all: nothing was changed. Later it may be restarted.
+        """
+        self.services.reboots.nodes(deadline)
         began = deadline.timer.now()
         self._left = {state.name: _Turn(state=state, serial=serial, began=began) for state, serial in nodes}
         try:

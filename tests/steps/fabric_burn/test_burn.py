@@ -199,7 +199,7 @@ def test_a_switch_that_comes_back_is_an_event_too_and_its_links_are_proven():
     tree = Tree(leaves=5, hosts=4)
     world, diary = fabric(tree=tree), Diary()
     world.switches = [LostSwitch(tree.spine(1), at_s=STAGE_S / 2, back_s=2.2 * STAGE_S)]
-    stopped, report = run(world, diary, seconds=10 * STAGE_S, cycles=None)
+    stopped, report = run(world, diary, seconds=6 * STAGE_S, cycles=None)
     assert not stopped
     assert _switch_events(diary) == [("BurnSwitchGone", "spine-1"), ("BurnSwitchBack", "spine-1")]
     assert accused(report) == {}

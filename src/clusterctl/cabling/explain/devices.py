@@ -99,12 +99,15 @@ def _duplicate(claim: NameClaim, seen: CablingObservation, labels: PlanLabels) -
     cause = f"{len(guids)} devices have the name {name} (GUIDs {shortened(guids, 4)}): unknown which is which"
     where = labels.at(claim.name.device)
     hosts = {planned.device for _, planned in taken_for} | ({claim.name.device} & labels.plan.hosts)
+    naming = "set the node description on each host, or give their GUIDs"
+    if not claim.name.port and not hosts:
+        naming = "name each switch by its GUID in a node-name map (clusterctl cable name), or give their GUIDs"
     if taken_for:
         cause += f"; {len(taken_for)} of them are in the place of adapters of {shortened(sorted(hosts), 4)}"
     return CablingExplanation(
         kind=FaultKind.DUPLICATE_NAME,
         cause=cause,
-        action=f"{where}{name}: set the node description on each host, or give their GUIDs; then read the fabric again",
+        action=f"{where}{name}: {naming}; then read the fabric again",
         nodes=tuple(sorted(hosts)),
         ports=tuple(sorted(planned for _, planned in taken_for)),
         devices=(name,),

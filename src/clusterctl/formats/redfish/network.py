@@ -110,6 +110,7 @@ class _Function:
 
 
 _FUNCTIONS = "NetworkDeviceFunctions"
+_FIBRE_CHANNEL = ("FibreChannel", "FibreChannelOverEthernet")
 _TECHNOLOGIES = ("NetDevFuncType", "PortProtocol", "LinkNetworkTechnology", "ActiveLinkTechnology")
 _DELL_INFINIBAND = ("Oem", "Dell", "DellInfiniBand")
 _GUID_FIELDS = (
@@ -346,9 +347,13 @@ def _mac_of(function: _Function) -> Mac | None:
 
 
 def _function_mac(function: _Function) -> Mac | None:
+    """Return the MAC of an Ethernet function; None for a storage port, which may have one, too."""
+    kind = function.resource.term("NetDevFuncType")
+    if kind in _FIBRE_CHANNEL:
+        return None
     mac = function.mac
     enabled = function.resource.flag("DeviceEnabled") is not False
-    if mac is None and enabled and function.resource.term("NetDevFuncType") == "Ethernet":
+    if mac is None and enabled and kind == "Ethernet":
         raise ParseError("the Ethernet function has no MAC address", where=function.resource.where("Ethernet"))
     return mac
 
