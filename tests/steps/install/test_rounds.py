@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -90,6 +90,7 @@ class Run:
     names: Sequence[str]
     messages: list[str] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
+    lacking: Mapping[str, None] = field(default_factory=dict)
 
     def outcomes(
         self, installer: FakeInstaller | Installers, deadline: Deadline, away_s: float = 60.0
@@ -112,7 +113,7 @@ class Run:
             poll_s=10 if isinstance(deadline.timer, FakeTimer) else 0.01,
             away_s=away_s,
         )
-        nodes = [self.book.state(NodeId(f"id-{name}")) for name in self.names]
+        nodes = [replace(self.book.state(NodeId(f"id-{name}")), **self.lacking) for name in self.names]
         claims = self.book.claim([node.id for node in nodes], "r").granted
         intents = IntentLog(self.book, claims, lambda _node, message: self.messages.append(message))
         yield from step.run(nodes, intents, deadline)
@@ -142,6 +143,17 @@ def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> Non
     stopper.join()
     assert not installer.answer.is_set()
     assert [act.act.value for act in book.state(NodeId("id-n1")).open_acts] == ["install.start"]
+
+
+@pytest.mark.parametrize("lacking", [{"serial": None}, {"root_disk": None, "root_rule": None}, {"inventory": None}])
+def test_a_machine_of_which_too_little_is_known_is_not_installed(book: SqlJournal, lacking: Mapping[str, None]) -> None:
+    """Its serial, its root disk or its network cards: the installer is asked for nothing, and discover is the remedy."""
+    installer = FakeInstaller()
+    (outcome,) = Run(book, ["n1"], lacking=lacking).outcomes(installer, Deadline.after(120))
+    (finding,) = outcome.findings
+    assert (finding.verdict, finding.code.value) == (Verdict.INCONCLUSIVE, "not_installable")
+    assert "clusterctl discover" in finding.remedy
+    assert installer.calls == []
 
 
 def test_stopped_it_waits_for_no_act_that_goes_on(book: SqlJournal) -> None:
