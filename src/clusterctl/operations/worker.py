@@ -131,7 +131,7 @@ class Worker:
             return
         cancelled = threading.Event()
         with kept(self.context.journal, {claim.node: claim}, cancelled.set):
-            refused = self._refused(record)
+            refused = self._refused(record, claim)
             if refused is not None:
                 self._write(record, claim, refused)
                 return
@@ -141,7 +141,7 @@ class Worker:
             with self._watched(queue, run, cancelled):
                 self._carry_out(record, claim, Control(approved or None, self.on_event, cancelled))
 
-    def _refused(self, record: RunRecord) -> RunEnded | None:
+    def _refused(self, record: RunRecord, claim: Claim) -> RunEnded | None:
         """Return the end of a run that must not begin: cancelled, begun too often, or not what was approved."""
         if record.cancelled_by:
             return RunEnded(exit_code=CancelledError.exit_code, text="it was cancelled while no worker had it")
@@ -151,7 +151,7 @@ class Worker:
         if record.process is not None or not record.approved:
             return None
         try:
-            context = self.opened(Invocation(record.actor, record.command, record.name))
+            context = self.opened(Invocation(record.actor, record.command, record.name, claim))
             try:
                 found = operation_of(record.operation).preview(context, request_of(record))
                 Control(record.approved).require(found)

@@ -86,6 +86,12 @@ TcpPort = Annotated[int, Field(ge=1, le=65535, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 
 
+KvPath = Annotated[
+    str,
+    AfterValidator(
+        shaped(r"(?!.*\.\.)[A-Za-z0-9_][\w.+/-]{0,199}", "the path of an entry in Vault, like secret/cluster/bmc")
+    ),
+]
 PassEntry = Annotated[
     str,
     AfterValidator(
@@ -99,6 +105,7 @@ class SecretRef:
     """Where a secret is kept; never the secret itself. Exactly one of the places is given.
 
     `sops_key` is the place of the secret in the file, `bmc.password`; empty where the whole file is the secret.
+    `kv_field` is the field of an entry of HashiCorp Vault.
     """
 
     env: str | None = None
@@ -113,10 +120,15 @@ class SecretRef:
         None
     )
 
+    kv: Annotated[KvPath | None, Field(description="an entry of HashiCorp Vault's key/value store")] = None
+    kv_field: Annotated[str, AfterValidator(shaped(r"[\w.-]{1,200}", "the name of a field, like password"))] = (
+        "password"
+    )
+
     def __post_init__(self) -> None:
-        places = (self.env, self.file, self.vault, self.credential, self.sops, self.pass_entry)
+        places = (self.env, self.file, self.vault, self.credential, self.sops, self.pass_entry, self.kv)
         if sum(ref is not None for ref in places) != 1:
-            raise ValueError("give exactly one of env, file, vault, credential, sops, pass")
+            raise ValueError("give exactly one of env, file, vault, credential, sops, pass, kv")
         if self.sops_key and self.sops is None:
             raise ValueError("sops_key needs sops")
         if self.vault is not None and self.vault_password_file is None:

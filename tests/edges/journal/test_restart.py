@@ -197,3 +197,19 @@ def test_states_of_many_nodes_survive(postgresql: PostgresServer, url: str) -> N
     assert len(book.states()) == len(book.summaries()) == 5
     assert book.state(NodeId("n3")).name == "node-n3"
     book.close()
+
+
+def test_a_run_that_a_worker_has_taken_waits_for_the_server_from_the_start(
+    postgresql: PostgresServer, url: str
+) -> None:
+    """A run that begins during a fail-over is no failed run. Without a claim on it a wrong address is reported at once."""
+    book = open_journal(url, StepClock(), Holder("r1"))
+    claim = book.claim([N1], "r1").granted[N1]
+    book.close()
+    postgresql.stop()
+    with pytest.raises(EnvironmentBrokenError):
+        open_journal(url, StepClock(), Holder("r1"))
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(open_journal, url, StepClock(), Holder("r1", under=claim))
+        postgresql.start()
+        opening.result().close()

@@ -1,4 +1,4 @@
-"""Secrets from sops and pass: by stand-ins with their documented command line, and by the real pass where it is."""
+"""Secrets from sops, pass and Vault: by stand-ins with their documented command line, and by the real pass where it is."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ case "$*" in
   *'--extract ["bmc"]["password"]'*) echo of-the-bmc ;;
   *broken*) echo "plain text of the file" >&2; exit 1 ;;
   *) echo whole-secret ;;
+esac
+"""
+
+
+VAULT = """\
+#!/bin/sh
+[ "$VAULT_ADDR" = "https://vault.example:8200" ] || exit 3
+[ -z "$VAULT_SKIP_VERIFY" ] || exit 4
+case "$*" in
+  "kv get -field=password secret/cluster/bmc") printf of-the-bmc ;;
+  "kv get -field=token secret/netbox") printf of-netbox ;;
+  *) echo "No value found at $4" >&2; exit 2 ;;
 esac
 """
 
@@ -96,12 +108,31 @@ def test_a_program_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
         {"pass": "-rf"},
         {"pass": "../../etc"},
         {"sops": "a", "sops_key": 'a"]'},
+        {"kv": "-mount=secret"},
+        {"kv": "secret/../sys"},
+        {"kv": "secret/bmc", "kv_field": "a b"},
+        {"kv": "secret/bmc", "env": "A"},
     ],
 )
 def test_references_that_are_refused(value: dict[str, str]) -> None:
     """Two places, a key without a file, and names that a program would take for an option or a path upwards."""
     with pytest.raises(ValidationError):
         TypeAdapter(SecretRef).validate_python(value)
+
+
+def test_a_field_of_an_entry_in_vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its program, which logs in as the site has it and always verifies the server; an unknown entry is an error."""
+    (tmp_path / "vault").write_text(VAULT)
+    (tmp_path / "vault").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("VAULT_ADDR", "https://vault.example:8200")
+    monkeypatch.setenv("VAULT_SKIP_VERIFY", "1")
+    secret_programs._asked.cache_clear()
+    assert resolve(SecretRef(kv="secret/cluster/bmc"), tmp_path, WHERE) == "of-the-bmc"
+    assert resolve(SecretRef(kv="secret/netbox", kv_field="token"), tmp_path, WHERE) == "of-netbox"
+    with pytest.raises(UsageError, match="vault gave no secret: exit status 2"):
+        resolve(SecretRef(kv="secret/none"), tmp_path, WHERE)
+    secret_programs._asked.cache_clear()
 
 
 def test_a_reference_of_the_site_file() -> None:

@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from clusterctl.edges.ansible.run_folders import places
 from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
+from clusterctl.edges.doctor.netbox import check_netbox
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.pxe.accounts import NAME
 from clusterctl.edges.pxe.accounts import diagnose as diagnose_accounts
@@ -285,4 +286,5 @@ CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "dns": check_dns,
     NAME: check_service_accounts,
     "gpu_perftest": check_gpu_perftest,
+    "netbox": check_netbox,
 }

@@ -28,8 +28,9 @@ T = TypeVar("T")
 ONE_WRITER = 0x636C7573
 """PostgreSQL's advisory lock of the writer, so that `seq` is the order in which events can be seen. SQLite's own
 write lock does the same."""
-RECONNECT_S = 30.0
-"""So long a transaction is tried again while the server is away: a restart takes seconds."""
+RECONNECT_S = 60.0
+"""So long a transaction is tried again while the server is away. A restart takes seconds; a standby of Patroni leads
+after its `ttl` (30 s), its `loop_wait` (10 s) and its promotion at the latest."""
 LOCK_S = 30
 """So long a writer waits for another."""
 STOPPED_S = 10
@@ -240,11 +241,17 @@ def _tune_postgresql(connection: DBAPIConnection, _record: object) -> None:
 _VERSION = table("alembic_version", sql_column("version_num"))
 
 
-def bring_up(database: Database) -> None:
-    """Create or migrate the tables; nothing happens, and Alembic is not even loaded, when they are current."""
+def bring_up(database: Database, *, waits: bool = False) -> None:
+    """Create or migrate the tables; nothing happens, and Alembic is not even loaded, when they are current.
+
+    `waits`: for a server that is away. Without it a wrong address is reported at once.
+    """
     with explained(database.where):
-        with database.engine.execution_options(reading=True).connect() as connection:
-            found = _found(connection)
+        if waits:
+            found = database.read(_found)
+        else:
+            with database.engine.execution_options(reading=True).connect() as connection:
+                found = _found(connection)
         if found == SCHEMA_VERSION:
             return
         if found is not None and found > SCHEMA_VERSION:

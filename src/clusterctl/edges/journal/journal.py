@@ -42,10 +42,11 @@ def open_journal(
 ) -> SqlJournal:
     """Open (and create or migrate) the journal at a SQLAlchemy URL; only its owner may read a SQLite file.
 
-    `holder` takes the claims. `reconnect_s` limits the wait for a server that does not answer any more.
+    `holder` takes the claims. `reconnect_s` limits the wait for a server that does not answer any more; a run that a
+    worker has taken waits for it from the start: the worker's own journal has answered before.
     """
     database = connect(url, reconnect_s)
-    bring_up(database)
+    bring_up(database, waits=holder is not None and holder.under is not None)
     return SqlJournal(database, clock, holder or Holder())
 
 

@@ -1,4 +1,4 @@
-"""Secrets that programs keep: sops (https://getsops.io) and pass (https://www.passwordstore.org).
+"""Secrets that programs keep: sops (https://getsops.io), pass (https://www.passwordstore.org) and HashiCorp Vault.
 
 A program gets no secret in its arguments. It is asked once for each secret and process: some secrets are needed for
 every BMC. Its error output is not repeated, because it may quote what it decrypted.
@@ -24,6 +24,10 @@ SOPS_VARIABLES = (
 """Where sops finds its keys, by its documentation."""
 PASS_VARIABLES = ("PASSWORD_STORE_DIR", "PASSWORD_STORE_GPG_OPTS", "GNUPGHOME", "GPG_TTY")
 
+KV_VARIABLES = ("VAULT_ADDR", "VAULT_TOKEN", "VAULT_NAMESPACE", "VAULT_CACERT", "VAULT_CAPATH", "VAULT_CLIENT_CERT",
+                "VAULT_CLIENT_KEY", "VAULT_TLS_SERVER_NAME", "VAULT_AGENT_ADDR")  # fmt: skip
+"""Of Vault's documented ones: none of them leaves its certificate unverified."""
+
 
 def from_sops(file: Path, key: str, field: str) -> str:
     """Return a secret of a file that sops encrypted: the value at `key`, or the whole text. Raise `UsageError`."""
@@ -36,6 +40,11 @@ def from_sops(file: Path, key: str, field: str) -> str:
 def from_pass(entry: str, field: str) -> str:
     """Return the password of an entry of pass: its first line. Raise `UsageError`."""
     return _asked(("pass", "show", entry), PASS_VARIABLES, field).split("\n", 1)[0].strip()
+
+
+def from_kv(path: str, kv_field: str, field: str) -> str:
+    """Return one field of an entry in the key/value store of HashiCorp Vault. Raise `UsageError`."""
+    return _asked(("vault", "kv", "get", f"-field={kv_field}", path), KV_VARIABLES, field).strip()
 
 
 @lru_cache(maxsize=256)

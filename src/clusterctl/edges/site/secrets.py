@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.edges.site.secret_programs import from_pass, from_sops
+from clusterctl.edges.site.secret_programs import from_kv, from_pass, from_sops
 from clusterctl.edges.site.textfile import decoded, read_bytes
 from clusterctl.fleet.errors import UsageError
 from clusterctl.site.fields import SecretRef
@@ -17,7 +17,7 @@ def resolve(ref: SecretRef, folder: Path, field: str) -> str:
     """Return the secret behind a reference; `field` names it in errors (`site.yml bmc.password`). Never logged."""
     secret = _read(ref, folder, field)
     if "\n" in secret:
-        kept = ref.file or ref.vault or ref.credential or ref.sops or f"the environment variable {ref.env}"
+        kept = ref.file or ref.vault or ref.credential or ref.sops or ref.kv or f"the environment variable {ref.env}"
         raise UsageError(f"{kept} holds more than one line", where=field, remedy="keep the secret alone in it")
     KNOWN.add([secret])
     return secret
@@ -30,11 +30,17 @@ def _read(ref: SecretRef, folder: Path, field: str) -> str:
         return _from_credential(ref.credential, field)
     if ref.vault is not None:
         return _from_vault(folder / ref.vault, folder / (ref.vault_password_file or ""), field)
-    if ref.sops is not None:
-        return from_sops(folder / ref.sops, ref.sops_key, field)
+    if ref.file is not None:
+        return private_text(folder / ref.file, field)
+    return _from_program(ref, folder, field)
+
+
+def _from_program(ref: SecretRef, folder: Path, field: str) -> str:
     if ref.pass_entry is not None:
         return from_pass(ref.pass_entry, field)
-    return private_text(folder / (ref.file or ""), field)
+    if ref.kv is not None:
+        return from_kv(ref.kv, ref.kv_field, field)
+    return from_sops(folder / (ref.sops or ""), ref.sops_key, field)
 
 
 def private_text(file: Path, field: str) -> str:
