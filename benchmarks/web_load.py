@@ -78,20 +78,25 @@ async def drawn(page: Page, base: str, nodes: int) -> float:
 async def rounds(context: SiteContext, base: str, page: Page | None, options: argparse.Namespace) -> None:
     """Change a node and ask for each page, again and again; print what each took."""
     seconds: dict[str, list[float]] = {path: [] for path in PATHS}
+    spent: dict[str, list[float]] = {path: [] for path in PATHS}
     in_browser: list[float] = []
     async with httpx.AsyncClient(timeout=120, headers={"Authorization": f"Bearer {options.tokens[0]}"}) as client:
+        for path in PATHS:
+            began = time.monotonic()
+            (await client.get(base + path)).raise_for_status()
+            print(f"{path}: the first answer after {1000 * (time.monotonic() - began):.0f} ms")
         for number in range(options.requests):
             if page is not None and number % RELOAD_EACH == 0:
                 in_browser.append(await drawn(page, base, options.nodes))
             host = {"address": f"10.9.{number // 250}.{number % 250 + 1}"}
             context.journal.append([new_event("node", f"id-{name_of(number)}", Kind.NODE_ADDRESSED, host)])
             for path in PATHS:
-                began = time.monotonic()
+                began, before = time.monotonic(), ran_s(options.pid)
                 (await client.get(base + path)).raise_for_status()
                 seconds[path].append(time.monotonic() - began)
+                spent[path].append(ran_s(options.pid) - before)
     for path, found in seconds.items():
-        p95 = statistics.quantiles(found, n=20)[-1]
-        print(f"{path}: median {1000 * statistics.median(found):.0f} ms, p95 {1000 * p95:.0f} ms")
+        print(f"{path}: {spread(found)}; CPU of the service meanwhile: {spread(spent[path])}")
     if in_browser:
         print(f"the fleet page in Chromium: all tiles within {', '.join(f'{one:.1f}' for one in in_browser)} s")
 
@@ -112,6 +117,17 @@ async def load(context: SiteContext, base: str, options: argparse.Namespace) -> 
         with suppress(asyncio.CancelledError, httpx.HTTPError):
             await stream
     print(f"{alive} of {options.streams} streams open to the end; {received[0] / 1e6:.1f} MB received")
+
+
+def spread(seconds: list[float]) -> str:
+    p95 = statistics.quantiles(seconds, n=20)[-1]
+    return f"median {1000 * statistics.median(seconds):.0f} ms, p95 {1000 * p95:.0f} ms"
+
+
+def ran_s(pid: int) -> float:
+    """Return how long the threads of a process ran, which depends on no other process; ended threads are left out."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def memory_mb(pid: int) -> float:
@@ -135,6 +151,7 @@ def measure(context: SiteContext, python: str, options: argparse.Namespace) -> N
             assert served.stdout is not None
             address = re.search(r"http://[^/]+", served.stdout.readline())
             assert address is not None
+            options.pid = served.pid
             asyncio.run(load(context, address[0], options))
             print(f"the service: {memory_mb(served.pid):.0f} MB at most, {cpu_s(served.pid):.1f} s of CPU")
         finally:

@@ -86,7 +86,7 @@ def print_accounts(result: Result, *, as_json: bool) -> None:
         since = datetime.fromisoformat(values["since"]) if values["since"] else None
         limits = length_limits(values["min_length"], values["max_length"])
         rows.append((item.node, item.text, values["login"], ago(since, current_time()), limits, failure))
-    echo(columns(("NODE", "ACCEPTS", "LOGIN", "CHANGED", "LENGTH", "ERROR"), rows))
+    echo(columns(("NODE", "ACCEPTS", "LOGIN", "CHANGED", "LENGTH", "ERROR"), rows, width=terminal_width()))
 
 
 def length_limits(shortest: int | None, longest: int | None) -> str:

@@ -93,10 +93,13 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
     return table
 
 
-def plan_text(plan: PlanResult) -> str:
-    """Return what bootstrap would do with each node."""
+def plan_text(plan: PlanResult, width: int | None = None) -> str:
+    """Return what bootstrap would do with each node; on a terminal with what it destroys in the last column."""
     rows = [(one.node.name, one.node.stage.value, one.steps, one.destroys) for one in plan.nodes]
-    return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)
+    if width is None:
+        return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)
+    joined = [(*start, f"{steps}; destructive: {destroys}" if destroys else steps) for *start, steps, destroys in rows]
+    return columns(("NODE", "STAGE", "WOULD DO"), joined, width=width)
 
 
 def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.fleet.event import Event
-from clusterctl_cli.text import columns
+from clusterctl_cli.text import columns, terminal_width
 
 
 def history_text(events: Iterable[Event]) -> str:
@@ -14,4 +14,4 @@ def history_text(events: Iterable[Event]) -> str:
         (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, str(event.payload))
         for event in events
     ]
-    return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
+    return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows, width=terminal_width())

@@ -11,7 +11,7 @@ from clusterctl.operations.incidents import IncidentUpdate, ListedIncident, by_c
 from clusterctl.operations.notify import SendResult, SentMessage
 from clusterctl.operations.serial import to_data
 from clusterctl.operations.tickets import TicketResult
-from clusterctl_cli.text import ago, columns
+from clusterctl_cli.text import ago, columns, terminal_width
 
 HEAD = ("INCIDENT", "SEVERITY", "ABOUT", "CHANGED", "CAUSE")
 
@@ -44,7 +44,7 @@ def _lines(one: ListedIncident) -> Iterator[str]:
             for member in facts.members
         ]
         yield ""
-        yield columns(("MEMBER", "PLACE", "SERIAL", "STATE", "CAUSE"), rows)
+        yield columns(("MEMBER", "PLACE", "SERIAL", "STATE", "CAUSE"), rows, width=terminal_width())
     for channel, text in by_channel(state).items():
         yield f"{channel}: {text}"
     yield ""

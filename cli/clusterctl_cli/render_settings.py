@@ -9,7 +9,7 @@ from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, spli
 from clusterctl.operations.settings import BaselineCheck, SettingsCheck
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.output import failure_json
-from clusterctl_cli.text import columns, echo
+from clusterctl_cli.text import columns, echo, terminal_width
 
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
@@ -40,7 +40,7 @@ def check_json(check: SettingsCheck) -> dict[str, Any]:
 def check_text(check: SettingsCheck) -> str:
     """Return what is not right, one line each; then where machines of one kind differ; then how many are right."""
     rows = [row for one in check.nodes for row in _rows(one)]
-    lines = [columns(_HEAD, rows)] if rows else []
+    lines = [columns(_HEAD, rows, width=terminal_width())] if rows else []
     lines += [f"differ: {each}" for each in _splits(check.nodes)]
     lines += [f"not asked: {name}: {why}" for name, why in check.skipped.items()]
     right = sum(1 for one in check.nodes if one.failure is None and not not_right(one.drifts))

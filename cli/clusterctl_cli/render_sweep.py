@@ -14,7 +14,7 @@ from clusterctl.operations.documents import redacted
 from clusterctl.operations.sweep import SheetChanges, SweepResult
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.render import lab_note
-from clusterctl_cli.text import columns, echo
+from clusterctl_cli.text import columns, echo, terminal_width
 
 _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")
 _NAMED = 8
@@ -33,7 +33,8 @@ _WORDS = {
 def sweep_text(result: SweepResult) -> str:
     """Return a line for each address that answers; below, what does not fit, what to do, and the counts."""
     addressing, update = result.addressing, result.update
-    parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
+    rows = [_row(entry) for entry in addressing.entries]
+    parts = [columns(_HEAD, rows, width=terminal_width())] if rows else []
     parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
     parts += ["\n".join(_written(update))] if update is not None else []
     return "\n\n".join([*parts, _counts(addressing, sum(result.ports.values()))])

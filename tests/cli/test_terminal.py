@@ -45,3 +45,6 @@ def test_a_long_cause_is_wrapped_and_whole(tmp_path: Path) -> None:
     assert "\x1b" not in printed
     assert max(map(len, printed.splitlines())) <= 80
     assert [word for word in ("n3", "quarantined", *REASON.split()) if word not in printed] == []
+    planned = on_a_terminal(["plan", "--site", site])
+    assert max(map(len, planned.splitlines())) <= 80
+    assert [word for word in ("n3", "quarantined", *REASON.split()) if word not in planned] == []

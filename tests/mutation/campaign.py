@@ -81,26 +81,23 @@ def campaign(target: Target, seconds: float, report: Callable[[str], None]) -> O
     judged = [mutant for mutant in every if mutant.name not in target.equivalent]
     outcome.equivalent = len(every) - len(judged)
     lines = [statement_lines(source, mutant.line) for mutant in judged]
-    in_place = _in_place(target, [(mutant.code, at) for mutant, at in zip(judged, lines, strict=True)], until)
-    for number, status in in_place.statuses.items():
-        _count(outcome, judged[number], status, report)
+
+    def survived(number: int) -> None:
+        report(f"  survives, line {judged[number].line}: {judged[number].name}")
+
+    codes = [(mutant.code, at) for mutant, at in zip(judged, lines, strict=True)]
+    in_place = _in_place(target, codes, until, survived)
+    statuses = dict(in_place.statuses)
     _preload(target.module, in_place.loaded)
     for number in in_place.left:
         if time.monotonic() < until:
-            _count(
-                outcome, judged[number], _run(target, judged[number].code, in_place.reached.by(lines[number])), report
-            )
+            statuses[number] = _run(target, judged[number].code, in_place.reached.by(lines[number]))
+            if statuses[number] == 0:
+                survived(number)
+    outcome.survivors = [judged[number] for number, status in statuses.items() if status == 0]
+    outcome.killed = len(statuses) - len(outcome.survivors)
     outcome.not_run = len(judged) - outcome.judged
     return outcome
-
-
-def _count(outcome: Outcome, mutant: Mutant, status: int, report: Callable[[str], None]) -> None:
-    """Add a mutant by the exit status of its tests: 0 where it survives."""
-    if status:
-        outcome.killed += 1
-    else:
-        outcome.survivors.append(mutant)
-        report(f"  survives, line {mutant.line}: {mutant.name}")
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,9 @@ class _InPlace:
     loaded: Sequence[str]
 
 
-def _in_place(target: Target, codes: Sequence[tuple[CodeType, range]], until: float) -> _InPlace:
+def _in_place(
+    target: Target, codes: Sequence[tuple[CodeType, range]], until: float, survived: Callable[[int], None]
+) -> _InPlace:
     """Judge in a process of its own what can be changed after the import."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -121,7 +120,7 @@ def _in_place(target: Target, codes: Sequence[tuple[CodeType, range]], until: fl
         os.close(reading)
         path = str(ROOT / target.path)
         recorder = Recorder(path)
-        session = Session(path, codes, until, recorder)
+        session = Session(path, codes, until, recorder, survived)
         recorder.start()
         _tests(target.pytest_arguments, recorder, session)
         found = _InPlace(session.statuses, session.left, session.reached, list(sys.modules))

@@ -6,13 +6,14 @@ What a module does at its import cannot be changed afterwards: such a mutant is 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import pickle
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -24,6 +25,8 @@ from tests.mutation.reached import AT_IMPORT, Reached, Recorder
 
 HUNG = 3
 """Exit status for a mutant whose tests do not end: killed."""
+HANGS_S = 30
+"""Seconds after which a test hangs, beyond five times what it took on the module as it is: its mutant is killed."""
 OPTIMIZED = 0x1
 """Flag of the code of a function; that of a class or a module has it not."""
 
@@ -39,12 +42,17 @@ class AtImportError(Exception):
 
 @dataclass
 class Session:
-    """A plugin of pytest in whose loop the mutants are judged. `statuses`: of each that was run; `left`: those of the import."""
+    """A plugin of pytest in whose loop the mutants are judged.
+
+    survived  is called with the number of each mutant that survives
+    statuses  of each that was run; `left` are those of the import
+    """
 
     path: str
     codes: Sequence[tuple[CodeType, range]]
     until: float
     recorder: Recorder
+    survived: Callable[[int], None]
     reached: Reached = field(default_factory=lambda: Reached({}, {}))
     statuses: dict[int, int] = field(default_factory=dict)
     left: list[int] = field(default_factory=list)
@@ -81,6 +89,8 @@ class Session:
             tests = self.reached.by(lines)
             limit_s = 60 + 10 * sum(self.reached.seconds[test] for test in tests)
             self.statuses[number] = self._forked([items[test] for test in tests], limit_s, changed)[0] if tests else 0
+            if self.statuses[number] == 0:
+                self.survived(number)
 
     def _changed(self, functions: Functions, original: CodeType, code: CodeType, lines: range) -> Changed:
         """Return the functions that a mutant changes, each with its new code; none where it changes the import."""
@@ -126,6 +136,8 @@ class Session:
             for function in functions:
                 function.__code__ = code
         for item, following in zip(items, [*items[1:], None], strict=True):
+            if changed is not None:
+                faulthandler.dump_traceback_later(HANGS_S + 5 * self.reached.seconds[item.nodeid], exit=True)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
 

@@ -159,6 +159,21 @@ def test_a_service_reads_what_has_changed(tmp_path: Path) -> None:
     assert after["clusterctl_nodes_on_hold"][()] == before["clusterctl_nodes_on_hold"][()] + 1
 
 
+def test_nodes_that_are_read_in_advance_are_those_of_the_first_answer(tmp_path: Path) -> None:
+    """A reader that is stopped leaves nothing half read; a name with any character stays one label."""
+    context = open_site(write(tmp_path))
+    kept = FleetMetrics(context)
+    kept.read_all(lambda: True)
+    kept.read_all(lambda: False)
+    assert sorted(one.name for one in kept.figures()) == sorted(state.name for state in context.journal.states())
+    assert samples(kept.export().decode()).keys() == samples(export(context).decode()).keys()
+    context.journal.close()
+    name = 'n1"\n# HELP x\r\u2028'
+    assert list(exported(node(name, finding("heat", "gpu 0", 60)))["clusterctl_burnin_figure"]) == [
+        ("heat", name, "°C")
+    ]
+
+
 def test_pool_night_and_journal() -> None:
     """9 nodes of 10 gold are needed and two spares: one is missing."""
     found = exported(node("n1"))

@@ -186,9 +186,8 @@ def test_a_stream_ends_with_its_session(site: SiteContext, tmp_path: Path) -> No
     assert not streams._open
 
 
-def test_the_rate_limit_forgets_the_keys_that_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clusterctl_web.rate_limit.MOST_KEYS", 3)
-    limit = RateLimit(1, 60, FakeTimer().now)
+def test_the_rate_limit_forgets_the_keys_that_are_not_used() -> None:
+    limit = RateLimit(1, 60, FakeTimer().now, most_keys=3)
     assert [limit.take(key) for key in "abcd"] == [0.0] * 4
     assert limit.take("d") > 0
     assert limit.take("a") == 0.0

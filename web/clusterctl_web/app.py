@@ -35,12 +35,13 @@ from clusterctl_web.sessions import SignInRules, UserSessions
 from clusterctl_web.sign_in import SignIn
 
 
-def application(live: LiveFleet, access: SignInRules) -> Starlette:
-    """Return the application of one site."""
+def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | None = None) -> Starlette:
+    """Return the application of one site. `figures`: those that the caller reads in advance."""
+    figures = figures or FleetMetrics(live.context)
     renderer = Renderer(live.context.site.settings)
     sessions = UserSessions(access)
     streams = StreamLimit()
-    figures, work, reads = FleetMetrics(live.context), LiveOrders(live), MachineReads()
+    work, reads = LiveOrders(live), MachineReads()
     pages = Pages(live, renderer, sessions, streams, figures, work)
     orders = Orders(live.context.site.folder)
     more = [

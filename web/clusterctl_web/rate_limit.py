@@ -23,6 +23,7 @@ class RateLimit:
     attempts: int
     seconds: float
     clock: Callable[[], float] = time.monotonic
+    most_keys: int = MOST_KEYS
     _taken: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -37,7 +38,7 @@ class RateLimit:
             if len(times) >= self.attempts:
                 return self.seconds - (now - times[0])
             times.append(now)
-            if len(self._taken) > MOST_KEYS:
+            if len(self._taken) > self.most_keys:
                 self._taken.popitem(last=False)
             return 0.0
 

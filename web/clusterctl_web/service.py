@@ -6,6 +6,7 @@ import secrets
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_address
@@ -14,8 +15,9 @@ from threading import Event, Thread
 import anyio.to_thread
 import uvicorn
 
-from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.operations.context import SiteContext, current_user
+from clusterctl.operations.metrics import FleetMetrics
 from clusterctl.operations.web_access import identity_provider, tls_context, web_accounts
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
@@ -56,11 +58,11 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
     listener = _listener(place, listen)
     port = listener.getsockname()[1]
     access = _access(context, place, port)
-    fleet = LiveFleet(context)
+    fleet, figures = LiveFleet(context), FleetMetrics(context)
     _draw(fleet)
     tls = place.tls
     config = uvicorn.Config(
-        application(fleet, access), log_level="warning", access_log=False, limit_concurrency=AT_ONCE,
+        application(fleet, access, figures), log_level="warning", access_log=False, limit_concurrency=AT_ONCE,
         server_header=False, lifespan="off", timeout_graceful_shutdown=2, proxy_headers=False,
         ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
     )  # fmt: skip
@@ -69,10 +71,13 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True)
         thread.start()
         ready(_address(place, port, access))
+        reader = Thread(target=_read, args=(figures, stopped), name="figures", daemon=True)
+        reader.start()
         while not stopped.wait(0.2) and thread.is_alive():
             pass
         server.should_exit = True
         thread.join(5)
+        reader.join(5)
 
 
 def _draw(fleet: LiveFleet) -> None:
@@ -80,6 +85,12 @@ def _draw(fleet: LiveFleet) -> None:
     for rack in fleet.racks():
         for tile in rack.tiles:
             tile_html(tile)
+
+
+def _read(figures: FleetMetrics, stopped: Event) -> None:
+    """Read the figures of all nodes, so that Prometheus's first scrape does not wait for them."""
+    with suppress(ClusterctlError):  # a request for them reports it
+        figures.read_all(stopped.is_set)
 
 
 def _access(context: SiteContext, place: _Place, port: int) -> SignInRules:

@@ -10,7 +10,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import limit_option, print_warnings, site_option
-from clusterctl_cli.text import echo
+from clusterctl_cli.text import echo, terminal_width
 
 if TYPE_CHECKING:
     from clusterctl.operations.plan import PlannedNetwork, PlanResult
@@ -52,7 +52,7 @@ def _print(result: PlanResult, *, as_json: bool) -> None:
         gaps = [{"kind": gap.kind.value, "hosts": gap.hosts, "message": gap.message} for gap in result.wiring]
         print_document({"nodes": nodes, "warnings": result.warnings, "wiring": gaps})
         return
-    echo(render.plan_text(result))
+    echo(render.plan_text(result, terminal_width()))
     echo(f"\n{render.counts(one.node for one in result.nodes)}. Nothing was touched.")
 
 

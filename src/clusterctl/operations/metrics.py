@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -162,6 +162,12 @@ class FleetMetrics:
     _seq: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def read_all(self, stopped: Callable[[], bool]) -> None:
+        """Read all nodes before the first question, which takes seconds for thousands; give up where `stopped`."""
+        with self._lock:
+            if not self._seq:
+                self._read_all(self.context.journal.health().last_seq, stopped)
+
     def export(self) -> bytes:
         """Return the site's metrics of this moment."""
         with self._lock:
@@ -185,13 +191,22 @@ class FleetMetrics:
         return self._found(now, health)
 
     def _read_nodes(self, last: int) -> None:
-        """Read the nodes with newer events; at first all, one after the other: whole states take memory."""
-        journal = self.context.journal
+        """Read the nodes with newer events; at first all."""
         if not self._seq:
-            self._nodes = {one.id: figures_of(journal.state(one.id)) for one in journal.summaries()}
+            self._read_all(last, lambda: False)
         elif last > self._seq:
-            self._nodes |= {state.id: figures_of(state) for state in journal.states(since=self._seq)}
-        self._seq = last
+            self._nodes |= {state.id: figures_of(state) for state in self.context.journal.states(since=self._seq)}
+            self._seq = last
+
+    def _read_all(self, last: int, stopped: Callable[[], bool]) -> None:
+        """Read one node after the other: whole states take memory."""
+        journal = self.context.journal
+        found: dict[NodeId, NodeFigures] = {}
+        for one in journal.summaries():
+            if stopped():
+                return
+            found[one.id] = figures_of(journal.state(one.id))
+        self._nodes, self._seq = found, last
 
     def _found(self, now: datetime, health: JournalHealth) -> FleetSnapshot:
         context = self.context

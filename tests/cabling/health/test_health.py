@@ -16,9 +16,10 @@ from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters,
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.node import Location
+from clusterctl.fleet.node import Guid, Location
 from clusterctl.fleet.payloads.hardware import BadLinks
 from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+from tests.cabling.burn.tree import Tree
 from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
@@ -267,6 +268,27 @@ def test_links_that_are_gone():
     health = judge(reading(), fabric=fabric, earlier=FABRIC)
     assert kinds(health) == [(HealthKind.LOST, Verdict.FAIL)]
     assert (health.links, health.bad) == (len(FABRIC.links), 1)
+
+
+def test_a_switch_that_is_gone_is_one_finding_with_its_name_and_no_bad_links():
+    """Five of twenty links are more than a tenth; a link between two lost switches counts once."""
+    tree = Tree(leaves=5, hosts=4)
+    earlier = tree.fabric()
+
+    def without(*gone: Guid) -> FabricHealth:
+        links = tuple(link for link in earlier.links if not {link.a.guid, link.b.guid} & {*gone})
+        fabric = Fabric({guid: one for guid, one in earlier.devices.items() if guid not in gone}, links)
+        quiet = Telemetry({end: PortCounters(OLD) for link in links for end in (link.a, link.b)})
+        window = HealthWindow(quiet, quiet, 3600.0, LIMITS)
+        return judge_health(fabric, window, fabric_labels(fabric), earlier)
+
+    health = without(tree.spine(1))
+    (finding,) = [one for one in health.findings if one.verdict is Verdict.FAIL]
+    assert (finding.kind, finding.subjects, finding.links) == (HealthKind.SWITCH_LOST, ("spine-1",), 5)
+    assert "the switch spine-1 was in the fabric" in finding.cause
+    assert (health.links, health.proven, health.bad, health.stop) == (40, 35, 0, None)
+    two = [one for one in without(tree.spine(1), tree.leaf(0)).findings if one.kind is HealthKind.SWITCH_LOST]
+    assert sum(one.links for one in two) == 5 + 8 - 1
 
 
 def test_stop_beyond_ten_percent():

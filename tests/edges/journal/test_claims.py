@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim
-from clusterctl.ports.journal import LEASE_S
+from clusterctl.ports.journal import LEASE_S, Claims
 from tests.edges.journal.claimant import claimant
 from tests.edges.journal.conftest import Open
 from tests.edges.journal.life import N1, added
@@ -202,16 +202,43 @@ def test_rows_of_old_claims_go_and_tokens_grow_all_the_same(opened: Open, url: s
     mine = opened("r1")
     old = mine.claim([NodeId("run r0"), NodeId("n1")], "r1").granted
     mine.release(old.values())
+    mine.claim([NodeId("n3")], "r1")
+    assert claimed_rows(url) == {"run r0", "n1", "n3"}
+    mine.release(mine.claim([NodeId("n3")], "r1").granted.values())
     pretend(url, since=1000.0)
     newest = mine.claim([NodeId("n2")], "r1").granted[NodeId("n2")]
+    assert claimed_rows(url) == {"n2"}
+    again = mine.claim([NodeId("run r0"), NodeId("n1")], "r2").granted
+    assert min(claim.token for claim in again.values()) > newest.token > max(claim.token for claim in old.values())
+    assert set(mine.renew(old.values())) == set(old)
+
+
+def claimed_rows(url: str) -> set[str]:
     engine = create_engine(url)
     with engine.begin() as connection:
         rows = set(connection.execute(text("SELECT node FROM claim")).scalars())
     engine.dispose()
-    assert rows == {"n2"}
-    again = mine.claim([NodeId("run r0"), NodeId("n1")], "r2").granted
-    assert min(claim.token for claim in again.values()) > newest.token > max(claim.token for claim in old.values())
-    assert set(mine.renew(old.values())) == set(old)
+    return rows
+
+
+def test_an_empty_request_claims_and_releases_none(opened: Open) -> None:
+    book = opened("r1")
+    held = book.claim([N1], "r1").granted
+    assert book.claim([], "r1") == Claims({}, {})
+    book.release([])
+    assert book.renew(held.values()) == {}
+
+
+@pytest.mark.parametrize(("damage", "where"), [({"token": "x"}, "claims"), ({"pid": "x"}, "node n1")])
+def test_a_number_that_is_none_is_damage(book: SqlJournal, url: str, damage: dict[str, str], where: str) -> None:
+    """SQLite keeps any text in a column of numbers; PostgreSQL refuses it."""
+    if not url.startswith("sqlite"):
+        pytest.skip("PostgreSQL refuses a text in a column of numbers")
+    book.claim([N1], "r1")
+    pretend(url, **damage)
+    with pytest.raises(JournalDamagedError) as refused:
+        book.owners("") if "pid" in damage else book.claim([N2], "r1")
+    assert (refused.value.where, bool(refused.value.remedy)) == (where, True)
 
 
 def test_the_owners_of_claims_by_what_they_begin_with(opened: Open, url: str) -> None:

@@ -13,7 +13,7 @@ from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.errors import CancelledError, InstallerUnavailableError
 from clusterctl.fleet.finding import Observed, Verdict
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget
+from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
@@ -61,12 +61,35 @@ class AwayInstaller(FakeInstaller):
 
 
 @dataclass
+class UnstoppableInstaller(SlowInstaller):
+    """The start of `slow` goes on in a cancelled run."""
+
+    def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        if target.name == self.slow:
+            self.asked.set()
+            self.answer.wait(600)
+        return FakeInstaller.start(self, target, deadline)
+
+
+@dataclass
+class TimedBmcs(FakeBmcs):
+    """Keeps the seconds that each call leaves to the BMC."""
+
+    left: list[float] = field(default_factory=list)
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> FakeBmc:
+        self.left.append(deadline.remaining)
+        return super().open(address, deadline)
+
+
+@dataclass
 class Run:
-    """One batch on these nodes; `messages` are the messages to the operator."""
+    """One batch on these nodes; `messages` are the messages to the operator, `left` the seconds that BMCs had."""
 
     book: SqlJournal
     names: Sequence[str]
     messages: list[str] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
 
     def outcomes(
         self, installer: FakeInstaller | Installers, deadline: Deadline, away_s: float = 60.0
@@ -79,7 +102,7 @@ class Run:
         """Yield the outcomes as the step does. With a fake timer it looks each ten of its seconds."""
         for name in self.names:
             identified(self.book, name, f"SN-{name}")
-        bmcs = FakeBmcs({name: FakeBmc(inventory(f"SN-{name}")) for name in self.names})
+        bmcs = TimedBmcs({name: FakeBmc(inventory(f"SN-{name}")) for name in self.names}, self.left)
         shell = FakeShell({name: greeting(name) for name in self.names})
         services = InstallServices(installer, shell, bmcs, address_of)
         step = Install(
@@ -119,6 +142,34 @@ def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> Non
     stopper.join()
     assert not installer.answer.is_set()
     assert [act.act.value for act in book.state(NodeId("id-n1")).open_acts] == ["install.start"]
+
+
+def test_stopped_it_waits_for_no_act_that_goes_on(book: SqlJournal) -> None:
+    """An act may take its own time: the operator has the terminal back before it ends."""
+    installer, cancelled = UnstoppableInstaller(slow="n1"), threading.Event()
+    stopper = threading.Thread(target=lambda: (installer.asked.wait(600), cancelled.set()))
+    stopper.start()
+    with pytest.raises(CancelledError):
+        Run(book, ["n1"]).outcomes(installer, Deadline.after(3600, cancelled))
+    assert not installer.answer.is_set()
+    installer.answer.set()
+    stopper.join()
+
+
+def test_when_the_time_is_over_the_bmc_is_asked_all_the_same(book: SqlJournal) -> None:
+    """Each BMC has time to answer: the failure names what it reports, and not that no time was left."""
+
+    class NeverDone(FakeInstaller):
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            return {target.name: self._status(target.name) for target in targets}
+
+    run, timer = Run(book, ["n1"]), FakeTimer()
+    installer = NeverDone(states={"n1": InstallState.INSTALLING})
+    (outcome,) = run.outcomes(installer, Deadline.after(200, timer=timer))
+    assert "the installer did not finish in time; power is on" in outcome.findings[0].cause
+    assert run.left[-1] > 0
 
 
 @pytest.mark.parametrize("first", [0, 2])

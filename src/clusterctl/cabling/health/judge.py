@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from clusterctl.cabling.health.counters import Doubt
-from clusterctl.cabling.health.findings import ACTIONS, FabricLabels, HealthFinding
+from clusterctl.cabling.health.findings import ACTIONS, FabricLabels, HealthFinding, fabric_labels
 from clusterctl.cabling.health.groups import HealthGroup, group
 from clusterctl.cabling.health.symptoms import (
     DOWNED,
@@ -139,7 +139,7 @@ def judge_health(
     switches = lost_switches(earlier, fabric) if earlier is not None else {}
     lost = list(_lost(fabric, earlier, switches, places, window)) if earlier is not None else []
     found += lost
-    found += [_switch_lost(guid, count, places) for guid, count in switches.items()]
+    found += [_switch_lost(_name_of(guid, places, earlier), count, places) for guid, count in switches.items()]
     found += _hot(window, places)
     found += _firmware(fabric, window, places)
     found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
@@ -259,8 +259,14 @@ def lost_switches(earlier: Fabric, now: Fabric) -> Mapping[Guid, int]:
     return found
 
 
-def _switch_lost(guid: Guid, links: int, places: FabricLabels) -> HealthFinding:
-    name = places.device(guid)
+def _name_of(guid: Guid, places: FabricLabels, earlier: Fabric | None) -> str:
+    """Return the name of a switch; where only the earlier reading has it, the name that it has there."""
+    if guid in places.fabric.devices or earlier is None:
+        return places.device(guid)
+    return fabric_labels(earlier).device(guid)
+
+
+def _switch_lost(name: str, links: int, places: FabricLabels) -> HealthFinding:
     return HealthFinding(
         kind=HealthKind.SWITCH_LOST,
         verdict=Verdict.FAIL,
