@@ -128,7 +128,8 @@ def test_a_stand_in_goes_first_only_where_evidence_is_simulated(tmp_path: Path) 
     """No program of that name on a real node's PATH is ever taken for the probe's own."""
     assert not bundle.SIMULATED.exists()
     bundle.BUILT_IN["sh"] = ["print()"]
+    bundle.LOADER.extend(loader := ["pass", "pass"])
     try:
         assert bundle.command(["sh"])[-1] == "print()"
     finally:
-        del bundle.BUILT_IN["sh"]
+        del bundle.BUILT_IN["sh"], bundle.LOADER[-len(loader) :]

@@ -24,6 +24,7 @@ from clusterctl.fleet.decisions.decision import hold, waive
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
+from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered
 from clusterctl.fleet.payloads.node import ActIntended, Figure
 from clusterctl.fleet.state import summarise
 from tests.fleet.people import LATER, WARM, after, node, reported
@@ -76,6 +77,7 @@ DETAILED = st.sampled_from(Act).flatmap(
 OPEN: dict[str, st.SearchStrategy[object]] = {
     "record": RECORDS,
     "request": RECORDS,
+    "skipped": st.dictionaries(st.text(), st.text()),
     "stuck": st.dictionaries(st.text(), st.text()),
     "figures": st.lists(st.builds(Figure, value=FINITE)).map(tuple),
     "inventory": st.builds(Inventory, memory_gib=st.none() | FINITE),
@@ -85,7 +87,8 @@ OPEN: dict[str, st.SearchStrategy[object]] = {
 def payloads(kind: type[Payload]) -> st.SearchStrategy[Payload]:
     if kind is ActIntended:
         return DETAILED
-    return st.builds(kind, **{field.name: OPEN[field.name] for field in fields(kind) if field.name in OPEN})
+    opened = {**OPEN, "plan": RECORDS} if kind is MaintenanceOrdered else OPEN
+    return st.builds(kind, **{field.name: opened[field.name] for field in fields(kind) if field.name in opened})
 
 
 @given(st.sampled_from(list(payload_types().values())).flatmap(payloads))

@@ -51,7 +51,7 @@ ATTRIBUTED = JobAttributed(
 
 
 CANCELLED: list[str] = []
-RUNNING = "run-20261101T130000-bbbb"
+RUNNING, BARE = "run-20261101T130000-bbbb", "run-20261101T140000-cccc"
 
 
 class FakeJobs:
@@ -257,6 +257,17 @@ def test_an_owner_stops_an_own_run(readers: Readers, made: JobSite) -> None:
     assert CANCELLED == ["21"]
     *_, order = made.context.journal.history(Stream.JOB, RUNNING)
     assert (order.actor, data_of(order)["failure"], data_of(order)["job"]) == ("token:own", "ended", "21")
+
+
+def test_the_page_of_a_run_without_a_manifest(readers: Readers, made: JobSite) -> None:
+    """Its evidence is not kept any more: there is nothing to compare it with, and all else is shown."""
+    context = open_site(made.context.site.folder, Invocation(actor=OWNER, command="job run"))
+    intent = JobSubmitIntended(attempt=1, nodes=("c1",), avoided=(), comment="d")
+    submitted = JobSubmitted(attempt=1, job="22")
+    context.journal.append([NewEvent(Stream.JOB, BARE, payload) for payload in (ORDERED, intent, submitted)])
+    context.journal.close()
+    page = readers.owner.get("/jobs/22")
+    assert (page.status_code, BARE in page.text) == (200, True)
 
 
 def test_what_is_over_or_not_supervised_is_not_stopped(readers: Readers) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.operations.downtime import run_time_json
+from clusterctl.operations.job_checklist import Answer
 from clusterctl.operations.job_documents import answers_json, differences_json, stacks_json
 from clusterctl.operations.job_views import JobFound, JobReader, JobViews, shown_failure, shown_run
 from clusterctl_web.api import json_response
@@ -108,8 +109,17 @@ class JobPages:
             why=why,
             problem=problem,
             own=reader.sees(found.owner),
-            answers=self.views.checklist(reader, name) if found.run is not None and reader.sees(found.owner) else (),
+            answers=self._answers(reader, found, name),
         )
+
+    def _answers(self, reader: JobReader, found: JobFound, name: str) -> Sequence[Answer]:
+        """Return the checklist of a run; nothing where it is another user's, or no manifest is kept."""
+        if found.run is None or not reader.sees(found.owner):
+            return ()
+        try:
+            return self.views.checklist(reader, name)
+        except UsageError:
+            return ()
 
     def _shown_why(self, reader: JobReader, found: JobFound) -> tuple[dict[str, Any] | None, str]:
         """Return why the job failed, or why that is not shown."""
