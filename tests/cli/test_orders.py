@@ -287,9 +287,9 @@ def test_a_no_is_no_interruption(site: Path) -> None:
     before = seq(site)
     with CliRunner().isolation(input="n\n") as (_, errors, *_):
         code = main.run(["hold", "n1", "--reason", "ticket 7", "--site", str(site)])
-        said = errors.getvalue().decode()
+        printed = errors.getvalue().decode()
     assert code == 130
-    assert said.splitlines()[-1] == "declined: nothing was changed"
+    assert printed.splitlines()[-1] == "declined: nothing was changed"
     assert seq(site) == before
 
 
