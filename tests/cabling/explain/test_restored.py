@@ -141,6 +141,7 @@ def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
         (Shape(groups=3, rails=2, hosts=6, spines=4, cores=0, trunks=2), 11, 3362848498),
         (Shape(groups=3, rails=2, hosts=5, spines=4, cores=0, trunks=2), 8, 497963008),
         (Shape(groups=3, rails=2, hosts=6, spines=3, cores=2, trunks=1), 13, 631355987),
+        (Shape(groups=3, rails=2, hosts=4, spines=3, cores=3, trunks=2), 20, 59908345),
     ],
 )
 def test_few_votes_do_not_rename_adapters(shape, count, seed):

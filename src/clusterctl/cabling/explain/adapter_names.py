@@ -121,7 +121,8 @@ def _join_incomplete(groups: dict[_Key, _Group]) -> None:
 def _map_of(group: _Group, of_plan: frozenset[str]) -> NameMap | None:
     """Return the map of one group; None where its names are the plan's, or where the cables suggest none."""
     names = group.suggested()
-    if len(set(names.values())) < len(names) or all(name == planned for name, planned in names.items()):
+    renamed = {names.get(name, name) for name in group.votes}  # a name without most votes stays
+    if len(renamed) < len(group.votes) or all(name == planned for name, planned in names.items()):
         return None
     agreeing = group.agrees(names)
     strange = group.votes.keys() - of_plan
