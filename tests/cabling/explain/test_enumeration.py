@@ -54,7 +54,7 @@ def test_guids_tell_names_from_cables():
     assert verify(world.plan, world.fabric(), hosts).moves == RAILS
 
 
-def test_a_swap_beside_another_order():
+def test_a_swap_among_renumbered_hosts():
     """The host with the fault has most cables in the order of the others: only the fault is left."""
     world = World(SHAPE.plan())
     renumbered(world, 4)
