@@ -157,8 +157,8 @@ def names_differ(
 ) -> Iterator[CablingExplanation]:
     """Yield one explanation for all names that differ where the cables are right, and one for each unproven map.
 
-    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that neighbours identify, and
-    `guids` these switches.
+    `respelled`: other spellings of planned names; `renamed`: unknown names of devices that neighbours identify, and
+    `guids` these devices.
     """
     maps = tuple(maps)
     proven = [found for found in maps if found.proven]
