@@ -88,7 +88,7 @@ _NUMBERED = re.compile(r"[a-z]*\d[a-z0-9]*")
 
 
 def without_echo(lists: Iterable[Sequence[Resource]]) -> list[Sequence[Resource]]:
-    """Return the lists without one that says nothing of its own: the other is of equal length and has all serials.
+    """Return the lists without one that adds nothing: the other is of equal length and has all serials.
 
     It has no serial, names no part as the other does, and reports no failure. It would count every part twice.
     """
