@@ -84,7 +84,7 @@ def merged(lists: Iterable[Sequence[Resource]]) -> list[RedfishPart]:
     return parts
 
 
-_NUMBERED = re.compile(r"[a-z]*\d[a-z0-9]*")
+_WORD = re.compile(r"[a-z0-9]+")
 
 
 def without_echo(lists: Iterable[Sequence[Resource]]) -> list[Sequence[Resource]]:
@@ -120,7 +120,8 @@ def _agree(one: set[str], two: set[str]) -> bool:
 
 def _numbered_words(items: Iterable[Resource]) -> set[str]:
     """Return the words of the models that distinguish products, such as H100."""
-    return {word for item in items for word in _NUMBERED.findall(item.text("Model").casefold())}
+    words = {word for item in items for word in _WORD.findall(item.text("Model").casefold())}
+    return {word for word in words if any(map(str.isdigit, word))}
 
 
 def _same(item: Resource, parts: Sequence[RedfishPart]) -> RedfishPart | None:
