@@ -15,7 +15,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku_proposal import propose, sku_text
-from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, NodeId, Psu, Serial
+from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, NodeId, Psu, Serial, Unread
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import open_site
@@ -105,6 +105,36 @@ def test_what_the_machine_does_not_show_is_asked_for(inventory: Inventory, name:
     one = next(one for one in propose("x", inventory, hardware_of_shipped()) if one.name == name)
     assert one.value == value
     assert one.decide
+
+
+def test_ethernet_adapters_may_be_the_compute_fabric() -> None:
+    """RoCE is proposed, and asked about."""
+    cards = tuple(Hca(f"Slot {n}", "Mellanox ConnectX-6 Dx") for n in range(8))
+    fields = {one.name: one for one in propose("x", replace(LARGE, hcas=(), ethernet_adapters=cards), {})}
+    assert [fields[f"hca_{name}"].value for name in ("count", "model", "link_layer")] == [8, "ConnectX-6", "Ethernet"]
+    assert fields["hca_count"].decide
+    assert fields["hca_link_layer"].decide
+
+
+def test_an_incomplete_list_is_asked_about() -> None:
+    """One adapter could not be read: eight may be nine; a ninth adapter may be that of the storage."""
+    lost = replace(LARGE, unread=(Unread("hcas", "/redfish/v1/Chassis/1/NetworkAdapters/9", "HTTP 500"),))
+    fields = {one.name: one for one in propose("x", lost, {})}
+    assert fields["hca_count"].decide
+    assert not fields["gpu_count"].decide
+    ninth = replace(LARGE, hcas=(*(LARGE.hcas or ()), Hca("Slot 9", "ConnectX-7")))
+    asked = [propose("x", machine, {}) for machine in (LARGE, ninth)]
+    assert [bool(one.decide) for proposed in asked for one in proposed if one.name == "hca_count"] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("model", "limits"), [("NVIDIA H100 80GB HBM3", "h100-sxm-ndr400"), ("NVIDIA H100 NVL", None), ("H100 PCIe", None)]
+)
+def test_a_card_has_not_the_limits_of_the_module(model: str, limits: str | None) -> None:
+    gpus = tuple(Gpu(f"GPU{n}", model) for n in range(8))
+    fields = {one.name: one for one in propose("x", replace(LARGE, gpus=gpus), hardware_of_shipped())}
+    assert fields["limits"].value == limits
+    assert bool(fields["limits"].decide) is (limits is None)
 
 
 def test_text_of_a_bmc_becomes_no_syntax() -> None:
