@@ -135,7 +135,7 @@ def test_another_machine_gets_no_script(served: ServedAttempts) -> None:
 
 
 @pytest.mark.parametrize("asked", ["", "?serial=", "?serial=%20", f"?uuid={SERIAL}", "?serial=SN0099"])
-def test_a_stranger_who_knows_the_card_alone_gets_no_token(served: ServedAttempts, asked: str) -> None:
+def test_a_card_without_its_serial_gets_no_token(served: ServedAttempts, asked: str) -> None:
     """No ticket, and even with the ticket no script: so it reads no overlay, and ends no attempt."""
     served.attempts.change("node001", lambda now: replace(now, boot=_with_token(now)))
     token, ticket = served.attempt.token, start_ticket(served.attempt.token)
