@@ -157,7 +157,8 @@ def _gold_section(nodes: Sequence[NodeState], overview: ReportOverview) -> list[
         since = f"{node.since:%Y-%m-%d %H:%M}" if node.since else ""
         until = _until(node, overview)
         cells = (node.name, node.serial, since, suite, _limits(burnin), checks, until, warnings)
-        lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
+        escaped = [str(cell).replace("|", "\\|") for cell in cells]
+        lines.append(f"| {' | '.join(escaped)} |")
     return [*lines, ""]
 
 

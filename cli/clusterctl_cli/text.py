@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -58,17 +59,38 @@ def echo_rendered(text: str) -> None:
 
 
 def markdown(document: str) -> str:
-    """Return a document of ours as Markdown in which no text of a machine is HTML, a link or a picture.
+    """Return a document of ours as Markdown in which no text of a machine is HTML, a link, a picture, or a heading or
+    list of its own.
 
-    Indented lines are raw output: a viewer shows them as they are.
+    Indented lines are raw output: a viewer shows them as they are. Ours has no link.
     """
     lines = visible(document).split("\n")
     return "\n".join(
-        line
-        if line.startswith("    ") and not line.lstrip().startswith("- ")
-        else line.replace("<", "&lt;").replace("](", "]\\(")
-        for line in lines
+        line if line.startswith("    ") and not line.lstrip().startswith("- ") else _inert(line) for line in lines
     )
+
+
+def paragraph(text: str) -> str:
+    """Return a text of a machine that begins a line of Markdown: no heading, list, quotation or fence."""
+    text = text.lstrip()
+    mark = _MARK.match(text)
+    if mark is None:
+        return text
+    at = mark.end() if mark[0].isdigit() else 0
+    return f"{text[:at]}\\{text[at:]}"
+
+
+_MARK = re.compile(r"[0-9]{1,9}(?=[.)])|[#>=~`]|[-+*](?!\*)")
+_BULLET = re.compile(r" *- (?:\[ \] )?")
+_BRACKET = re.compile(r"(?<!\\)(?P<pairs>(?:\\\\)*)\[")
+"""A bracket that no backslash escapes: links, pictures and definitions all begin with one."""
+
+
+def _inert(line: str) -> str:
+    bullet = _BULLET.match(line)
+    begin = bullet.end() if bullet else 0
+    rest = _BRACKET.sub(r"\g<pairs>\\[", line[begin:].replace("<", "&lt;")).replace("](", "]\\(")
+    return line[:begin] + (paragraph(rest) if bullet else rest)
 
 
 def one_line(text: str) -> str:

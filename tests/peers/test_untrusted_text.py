@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from rich.text import Text
 
 import clusterctl_cli
@@ -82,6 +83,38 @@ def test_a_hostile_journal(site: Path, words: tuple[str, ...]) -> None:
     assert not has_unseen(text.replace("\n", "").replace("\t", ""))
     assert not any(line.startswith("n9") for line in text.splitlines())
     assert text
+
+
+FORGED = ("[r]: http://evil/p.png", "![z][r] and [click][r]", "# n9 is GOLD", "\\\\[r]", "``` fence", "1) [ ] x")
+"""What Markdown would take for a definition, a picture, links, a heading, and a fence that hides the rest."""
+
+
+@pytest.mark.parametrize("words", [("report",), ("report", "n2"), ("report", "--work-orders")])
+def test_markdown_has_only_our_structure(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Read by a parser of CommonMark: a peer adds no heading, link, picture or block, whatever is in a finding."""
+    site = write(tmp_path)
+    findings = [
+        Finding(
+            check="gpu_ecc",
+            verdict=Verdict.FAIL,
+            code=Code.GPU_ECC_UNCORRECTABLE,
+            subject=f"gpu {at}",
+            cause=cause,
+            remedy=cause,
+            serial=f"S{at}",
+        )
+        for at, cause in enumerate(FORGED)
+    ]
+    for finding in findings:
+        append(site, quarantined("n2", "burnin", finding))
+        tokens = MarkdownIt("commonmark").parse(run(site, *words, "-o", "markdown").output)
+        blocks = [token.type for token in tokens]
+        inline = {child.type for token in tokens for child in token.children or ()}
+        headings = [tokens[at + 1].content for at, kind in enumerate(blocks) if kind == "heading_open"]
+        assert headings
+        assert not [one for one in headings if one.startswith("n9 is GOLD")]
+        assert not inline & {"link_open", "image", "html_inline"}
+        assert not {"fence", "ordered_list_open", "html_block"} & {*blocks}
 
 
 @pytest.mark.parametrize("words", [("report",), ("report", "n2"), ("report", "--work-orders")])

@@ -15,7 +15,7 @@ from clusterctl_cli.fleet_report.pairs import Pairs, pairs
 from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
-from clusterctl_cli.text import brief, columns
+from clusterctl_cli.text import brief, columns, paragraph
 
 SLOW_SHOWN = 20
 BAD_SHOWN = 3
@@ -124,7 +124,7 @@ def case_markdown(case: NodeCase, site: str, now: datetime, *, simulated: bool) 
     else:
         since = f" since {node.since:%Y-%m-%d %H:%M} UTC" if node.since else ""
         lines += [f"{node.stage.value}: stopped at {node.stopped_at.value} ({node.verdict.value}){since}.", ""]
-        lines += [f"{node.cause}", "", f"**{node.remedy}**", ""] if not case.charges else []
+        lines += [paragraph(node.cause), "", f"**{node.remedy}**", ""] if not case.charges else []
     for charge in case.charges:
         lines += [*_charge_lines(charge), ""]
     lines += ["## Time line (UTC)", ""]
@@ -138,7 +138,7 @@ def case_markdown(case: NodeCase, site: str, now: datetime, *, simulated: bool) 
 def _charge_lines(charge: Charge) -> Iterator[str]:
     found, part = charge.finding, charge.part
     yield f"## {found.verdict.name} {found.check}: {part.subject}"
-    yield from ("", found.cause, "")
+    yield from ("", paragraph(found.cause), "")
     yield from (f"- {label}: {value}" for label, value in _facts(charge) if value)
     for item in charge.exhibits:
         yield from _exhibit_lines(item)

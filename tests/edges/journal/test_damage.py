@@ -161,6 +161,34 @@ def test_lost_events_are_found(tmp_path: Path, intact: Path, lost: str) -> None:
     assert all(damage.cause and damage.where for damage in found.damages)
 
 
+VERSIONS = [
+    ("UPDATE alembic_version SET version_num = ?", ("",)),
+    ("UPDATE alembic_version SET version_num = ?", (b"\xff",)),
+    ("UPDATE alembic_version SET version_num = ?", ("0000",)),
+    ("INSERT INTO alembic_version VALUES (?)", ("0001",)),
+    ("DELETE FROM alembic_version", ()),
+]
+
+
+@pytest.mark.parametrize(("statement", "values"), VERSIONS)
+def test_a_damaged_version_is_damage(tmp_path: Path, intact: Path, statement: str, values: tuple[object, ...]) -> None:
+    """No migration begins on it, and `verify` has the remedy, too."""
+    file = tmp_path / "journal.db"
+    damaged(file, intact, statement, values)
+    for read in (lambda url: open_journal(url, StepClock()), verify):
+        with pytest.raises(JournalDamagedError, match="alembic_version") as found:
+            read(f"sqlite:///{file}")
+        assert "journal restore" in found.value.remedy
+
+
+def test_the_ends_of_damaged_streams_can_be_printed(tmp_path: Path, intact: Path) -> None:
+    """Bytes in the place of a stream's name or of a digest: `journal verify` prints text."""
+    damaged(tmp_path / "journal.db", intact, "UPDATE event SET stream = ?, digest = ? WHERE seq = 5", (b"\xff", b"\0"))
+    found = verify(f"sqlite:///{tmp_path}/journal.db")
+    assert found.damages
+    assert all(isinstance(text, str) for pair in found.heads.items() for text in pair)
+
+
 def test_an_intact_journal_has_no_damage(url: str) -> None:
     """Whatever life it had, on both engines; the report counts what it read."""
     book = open_journal(url, StepClock())

@@ -8,6 +8,7 @@ import pytest
 
 from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.roles import write_site
+from clusterctl.edges.site.textfile import there
 from clusterctl.fleet.errors import UsageError
 from clusterctl.site.nodes import expand_range
 
@@ -189,6 +190,18 @@ def test_secret_files_must_be_private(tmp_path: Path, monkeypatch: pytest.Monkey
         loaded.maas_api_key()
     key.chmod(0o600)
     assert loaded.maas_api_key() == "a:b:c"
+
+
+def test_a_file_that_cannot_be_looked_for_is_named(tmp_path: Path) -> None:
+    """An error of the system that is not "not there" (a folder that may not be searched, a name too long) has path and
+    remedy; a link to nowhere is there, and what is not there is not.
+    """
+    long = tmp_path / ("x" * 300)
+    with pytest.raises(UsageError, match="has a name that is too long") as found:
+        there(long)
+    assert (found.value.where, found.value.remedy, found.value.exit_code) == (str(long), "check the path", 2)
+    (tmp_path / "link").symlink_to("nowhere")
+    assert [there(tmp_path / name) for name in ("link", "none")] == [True, False]
 
 
 def test_a_vault_opens_with_its_password_file(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from sqlalchemy import event as sql_event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
+from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.edges.journal.states import rebuild
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
@@ -238,6 +240,7 @@ def _tune_postgresql(connection: DBAPIConnection, _record: object) -> None:
     connection.commit()
 
 
+_REVISION = re.compile(r"(?!0000)[0-9]{4}")
 _VERSION = table("alembic_version", sql_column("version_num"))
 
 
@@ -269,7 +272,15 @@ def bring_up(database: Database, *, waits: bool = False) -> None:
 def _found(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
-    return connection.execute(select(_VERSION.c.version_num)).scalar()
+    rows = connection.execute(select(_VERSION.c.version_num)).scalars().all()
+    found = rows[0] if len(rows) == 1 else None
+    if not isinstance(found, str) or not _REVISION.fullmatch(found):
+        remedy = "check the disk under it, then run clusterctl journal restore with the last backup"
+        where = connection.engine.url.render_as_string(hide_password=True)
+        raise JournalDamagedError(
+            "the journal's version is damaged (table alembic_version)", where=where, remedy=remedy
+        )
+    return found
 
 
 def _migrate(connection: Connection) -> None:

@@ -72,7 +72,7 @@ class _Reading:
         kept = self.evidence()
         self.compare_states()
         self.compare_incidents()
-        ends = dict(sorted(self.links.items(), key=repr))
+        ends = {_text(stream): _text(digest) for stream, digest in sorted(self.links.items(), key=repr)}
         return Verification(self.events, kept, len(self.states), ends, self.last, tuple(self.damages))
 
     def pages(self) -> None:
@@ -154,6 +154,11 @@ class _Reading:
         except ClusterctlError as error:
             self.damages.append(Damage(where or error.where, error.message, error.remedy or RESTORE))
             return None
+
+
+def _text(value: object) -> str:
+    """Return what a column of text holds; a damaged one may hold anything."""
+    return value if isinstance(value, str) else repr(value)
 
 
 def verify(url: str) -> Verification:

@@ -20,7 +20,7 @@ from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.roles import check_roles
 from clusterctl.edges.site.secrets import private_text
-from clusterctl.edges.site.textfile import MAX_PLAN_BYTES, read_bytes, read_text
+from clusterctl.edges.site.textfile import MAX_PLAN_BYTES, read_bytes, read_text, there
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import WiringPlan, settle
 from clusterctl.formats.file_text import text_in
@@ -71,7 +71,7 @@ def check_files(site: Site) -> None:
 def _needs_no_infiniband(site: Site) -> bool:
     """Return whether every SKU is RoCE, and the InfiniBand plan is not there."""
     roce = bool(site.skus) and all(sku.hca_link_layer == "Ethernet" for sku in site.skus)
-    return roce and not _there(Path(site.path(site.settings.fabric.plan)))
+    return roce and not there(Path(site.path(site.settings.fabric.plan)))
 
 
 def host_authorities(site: Site) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def ethernet_plan(site: Site) -> WiringPlan | None:
 def limits(site: Site, name: str) -> Limits:
     """Return the site's own `limits/NAME.yml`, else the shipped ones."""
     own = site.folder / "limits" / f"{name}.yml"
-    if not _there(own):
+    if not there(own):
         return shipped_limits(name)
     others = {
         file.stem: LimitsText(read_text(file), str(file)) for file in sorted(own.parent.glob("*.yml")) if file != own
@@ -165,7 +165,7 @@ def _check_node_seconds(site: Site, found: Suite) -> None:
 def _suite_file(site: Site, name: str, *field: str) -> Suite:
     """Return the suite `name`. `field`: the field of the site file that has the name."""
     own = site.folder / "suites" / f"{name}.yml"
-    if _there(own):
+    if there(own):
         return parse_suite(read_text(own), where=str(own), others=_own_suites(own.parent))
     try:
         return shipped_suite(name)
@@ -181,7 +181,7 @@ def _own_suites(folder: Path) -> dict[str, SuiteText]:
 def known_lines(site: Site) -> KnownLines:
     """Return the kernel messages that the site's own `kernel_log.yml` declares harmless; none without such a file."""
     own = site.folder / "kernel_log.yml"
-    return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
+    return parse_known_lines(read_text(own), where=str(own)) if there(own) else KnownLines()
 
 
 def host_requirements(site: Site) -> HostRequirements:
@@ -258,8 +258,3 @@ def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
 def _digits(name: str) -> list[str]:
     """Return the digits of a name: names that differ in them are other machines, not misspelt ones."""
     return re.findall(r"\d+", name)
-
-
-def _there(file: Path) -> bool:
-    """Return True for a present file, also for a link to nowhere: an operator put it there, so it is meant."""
-    return file.is_symlink() or file.exists()

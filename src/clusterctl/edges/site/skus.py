@@ -11,7 +11,7 @@ from pydantic import Field
 
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
-from clusterctl.edges.site.textfile import read_yaml
+from clusterctl.edges.site.textfile import read_yaml, there
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.hardware.sku import ANY_SIZE, BlueFieldMode, BlueFields, LinkLayer, RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
@@ -117,7 +117,7 @@ def _overlap(one: str, other: str) -> bool:
 
 def _read(folder: Path, name: str, named_by: str) -> Sku:
     own = folder / "skus" / f"{name}.yml"
-    file = own if own.is_symlink() or own.exists() else resource("skus") / f"{name}.yml"
+    file = own if there(own) else resource("skus") / f"{name}.yml"
     if not file.is_symlink() and not file.exists():
         shipped = ", ".join(sorted(f.stem for f in resource("skus").glob("*.yml")))
         remedy = f"write skus/{name}.yml, or use a shipped one: {shipped}"
@@ -156,7 +156,7 @@ def _require_decided(document: Document) -> None:
 
 def _require_limits(folder: Path, name: str, document: Document) -> None:
     own, shipped = folder / "limits" / f"{name}.yml", names_in("limits", suffix=".yml")
-    if name not in shipped and not own.is_symlink() and not own.exists():
+    if name not in shipped and not there(own):
         remedy = f"write limits/{name}.yml, or use shipped ones: {', '.join(shipped)}"
         raise UsageError(f"there are no limits {name!r}", where=document.where("limits"), remedy=remedy)
 

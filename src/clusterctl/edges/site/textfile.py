@@ -89,6 +89,17 @@ def read_yaml(file: Path, named_by: str = "") -> Document:
     return parse_yaml(read_text(file, named_by), str(file))
 
 
+def there(file: Path) -> bool:
+    """Return True for a present file, also for a link to nowhere: an operator put it there, so it is meant.
+
+    Raises `UsageError` where the folders above it do not let one look.
+    """
+    try:
+        return file.is_symlink() or file.exists()
+    except OSError as error:
+        raise _unopened(error, file, "") from None
+
+
 def _unopened(error: OSError | ValueError, file: Path, named_by: str) -> UsageError:
     if isinstance(error, ValueError):
         return _refused("is no path", file, named_by, "take the NUL byte out")
