@@ -168,7 +168,9 @@ def test_own_interfaces_report_macs_too():
 
 
 def test_several_senders_on_one_port_are_unclear():
-    """A port that sees two planned devices, or is seen by two, proves nothing of its cable: unmeasured, with the reason."""
+    """A port that sees two planned devices proves nothing of its cable, nor does one whose neighbour is another's by plan
+    and report: unmeasured, with the reason.
+    """
     reports = reports_of(ALL, HOSTS)
     both = LldpReport((*reports["node001"].neighbours, Neighbour("ens1f0", "leaf-2", ("Ethernet40",))))
     unclear = verify_ethernet(PLAN, reports | {"node001": both})
