@@ -275,13 +275,14 @@ def test_nothing_is_done_to_an_unreadable_machine_of_maas(name: str) -> None:
     """Before an act, it is refused with the reason: its owner is not known. The others are found."""
     macs = {one: Mac(f"02:00:00:00:00:0{number}") for number, one in enumerate(NAMES)}
     bodies = [machine_body(one) | {"interface_set": [{"mac_address": macs[one]}]} for one in NAMES]
-    bodies[NAMES.index(BAD)] |= {name: 7}
+    bodies[NAMES.index(BAD)] |= {name: -1}
     finder = Finder(Listing(bodies))
     for one in NAMES:
         target = InstallTarget(one, Serial("S"), (macs[one],), BmcAddress(one, "", ""), Serial("D"), "", "ops", "")
         if one != BAD:
             found = finder.find(target, Deadline.after(60))
-            assert found is not None and found.value.system_id == one
+            assert found is not None
+            assert found.value.system_id == one
             continue
         with pytest.raises(InstallError, match="not understood"):
             finder.find(target, Deadline.after(60))
