@@ -4,7 +4,7 @@ One end or both ends report a cable. A sender is identified by the MAC address o
 has it, else by the name of its device, with or without domain.
 
 A report may be wrong or invented. So a planned cable that one of its ends reports, and the other does not deny, is
-settled: what a third device reports of its ports is disputed, and tells of that device only.
+settled: what a third device reports of its ports is disputed, and a finding on that device only.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class EthernetVerification:
     """`planned`, `observed` and `right` count cables; it is proven without `explanations` and `unmeasured`.
 
     `proven` are the planned cables that LLDP shows, by their ends. `disputed` are the ports whose report another cable
-    contradicts, each with the reason: they tell of their own device only.
+    contradicts, each with the reason: findings on their own device only.
     """
 
     planned: int
