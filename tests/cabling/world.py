@@ -90,6 +90,11 @@ class World:
         """The name on the host's label, whatever its adapters call themselves."""
         return next(unit for unit, known in self.guids.items() if known == guid).split()[0]
 
+    def adapters(self, hosts: set[str]) -> dict[Guid, PortName]:
+        """The adapters of these hosts, as each host itself reads their GUIDs."""
+        pairs = ((guid, unit.split()) for unit, guid in self.guids.items() if " " in unit)
+        return {guid: PortName(host, adapter) for guid, (host, adapter) in pairs if host in hosts}
+
     def label(self, names: Mapping[Guid, str]) -> None:
         """Take devices for what they are called now; the box that had the label so far is the other one, then."""
         for guid, name in names.items():

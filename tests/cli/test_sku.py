@@ -15,14 +15,20 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku_proposal import propose, sku_text
-from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, Psu, Serial
+from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, NodeId, Psu, Serial, Unread
 from clusterctl.fleet.quantity import Quantity
+from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import open_site
+from clusterctl.ports import Deadline
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_burnin.limits.reading import hardware_of_shipped, parse_limits
-from tests.cli.site_of_three import run
+from tests.cli.site_of_three import append, run
 from tests.edges.site.ready import write_ready_site
 from tests.events import new_event
-from tests.steps.fakes import identified
+from tests.fleet.skus import H100_X8
+from tests.steps.discover.test_discover import NoJournal
+from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, identified
 
 LARGE = Inventory(
     manufacturer="Supermicro",
@@ -101,6 +107,36 @@ def test_what_the_machine_does_not_show_is_asked_for(inventory: Inventory, name:
     assert one.decide
 
 
+def test_ethernet_adapters_may_be_the_compute_fabric() -> None:
+    """RoCE is proposed, and asked about."""
+    cards = tuple(Hca(f"Slot {n}", "Mellanox ConnectX-6 Dx") for n in range(8))
+    fields = {one.name: one for one in propose("x", replace(LARGE, hcas=(), ethernet_adapters=cards), {})}
+    assert [fields[f"hca_{name}"].value for name in ("count", "model", "link_layer")] == [8, "ConnectX-6", "Ethernet"]
+    assert fields["hca_count"].decide
+    assert fields["hca_link_layer"].decide
+
+
+def test_an_incomplete_list_is_asked_about() -> None:
+    """One adapter could not be read: eight may be nine; a ninth adapter may be that of the storage."""
+    lost = replace(LARGE, unread=(Unread("hcas", "/redfish/v1/Chassis/1/NetworkAdapters/9", "HTTP 500"),))
+    fields = {one.name: one for one in propose("x", lost, {})}
+    assert fields["hca_count"].decide
+    assert not fields["gpu_count"].decide
+    ninth = replace(LARGE, hcas=(*(LARGE.hcas or ()), Hca("Slot 9", "ConnectX-7")))
+    asked = [propose("x", machine, {}) for machine in (LARGE, ninth)]
+    assert [bool(one.decide) for proposed in asked for one in proposed if one.name == "hca_count"] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("model", "limits"), [("NVIDIA H100 80GB HBM3", "h100-sxm-ndr400"), ("NVIDIA H100 NVL", None), ("H100 PCIe", None)]
+)
+def test_a_card_has_not_the_limits_of_the_module(model: str, limits: str | None) -> None:
+    gpus = tuple(Gpu(f"GPU{n}", model) for n in range(8))
+    fields = {one.name: one for one in propose("x", replace(LARGE, gpus=gpus), hardware_of_shipped())}
+    assert fields["limits"].value == limits
+    assert bool(fields["limits"].decide) is (limits is None)
+
+
 def test_text_of_a_bmc_becomes_no_syntax() -> None:
     """Quotes, line breaks and comment signs stay inside their strings and comments."""
     hostile = replace(LARGE, model='X"\nroot_disk: {serial: EVIL}\n#', manufacturer="A: [b]\x1b[31m # c")
@@ -146,6 +182,22 @@ def test_new_writes_a_file_once_and_lists_what_to_decide(site: Path) -> None:
         run(site, "sku", "new", "--from", "n0")
     with pytest.raises(UsageError, match="no name of a file"):
         run(site, "sku", "new", "--from", "n0", "--name", "../x")
+
+
+def test_a_machine_that_fits_no_sku_has_its_own_made_of_it(site: Path) -> None:
+    """It is held, its inventory is kept; a node that has a SKU keeps that."""
+    foreign = NodeState(NodeId("id-m0"), "m0", bmc="192.0.2.1")
+    services = DiscoverServices(FakeBmcs({"m0": FakeBmc(replace(LARGE, serial=Serial("NEW")))}), address_of, dict)
+    step = Discover(services, DiscoverPlan([H100_X8], workers=1))
+    (found,) = step.run([foreign], IntentLog(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type]
+    assert Code.NO_SKU in {one.code for one in found.findings if one.verdict is Verdict.FAIL}
+    described = new_event("node", "id-m0", Kind.NODE_DESCRIBED, {"name": "m0", "bmc": "192.0.2.1"})
+    append(site, [described, *found.facts])
+    run(site, "sku", "new", "--from", "m0", "--name", "own")
+    assert yaml.safe_load((site / "skus" / "own.yml").read_text())["gpu_count"] == 8
+    assert open_site(site).journal.state(foreign.id).sku == ""
+    (again,) = step.run([replace(foreign, sku="old")], IntentLog(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type]
+    assert again.facts == ()
 
 
 def test_calibrate_proposes_what_healthy_nodes_support(site: Path) -> None:

@@ -11,6 +11,7 @@ from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.hardware.drives import root_disk
 from clusterctl.fleet.hardware.matching import choose_sku, match
+from clusterctl.fleet.hardware.part_health import names_product
 from clusterctl.fleet.hardware.sku import RootDisk, is_adapter
 from clusterctl.fleet.node import (
     Cpu,
@@ -375,3 +376,21 @@ def test_choosing_a_sku() -> None:
 def test_an_adapter_is_known_by_its_family_or_its_part_number(model: str, wanted: str, *, right: bool) -> None:
     """The SKU and the BMC may name it either way; two part numbers must agree."""
     assert is_adapter(model, wanted) is right
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "right"),
+    [
+        ("NVIDIA L40S", "L40", False),
+        ("NVIDIA RTX A4000", "A40", False),
+        ("NVIDIA A100-SXM4-80GB", "A10", False),
+        ("NVIDIA GH200 480GB", "H200", False),
+        ("NVIDIA GB200", "B200", False),
+        ("NVIDIA A100-SXM4-80GB", "A100", True),
+        ("NVIDIA H100SXM5", "h100", True),
+        ("Tesla V100", "", True),
+    ],
+)
+def test_a_gpu_is_known_by_whole_words(model: str, wanted: str, *, right: bool) -> None:
+    """The name of another product that has the wanted one in it is not it."""
+    assert names_product(model, wanted) is right

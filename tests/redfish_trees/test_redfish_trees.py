@@ -11,20 +11,21 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.bmc.logs import UNREAD
-from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.node import Inventory, NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.redfish.identity import Identity, next_path, read_identity
-from clusterctl.formats.redfish.tree import ROOT
+from clusterctl.formats.redfish.inventory import read_inventory
+from clusterctl.formats.redfish.tree import ROOT, Unreadable
 from clusterctl.ports import BmcAddress, Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.replay import serve
-from tests.edges.redfish.trees import Manner, answer
+from tests.edges.redfish.trees import Manner, answer, ask
 from tests.redfish_trees.load import CASES, Tree, load_tree, load_truth
 from tests.steps.discover.test_discover import NoJournal
 
@@ -159,6 +160,21 @@ def test_discover(read: Read) -> None:
     assert ("held" if held else "passes") == expected["outcome"]
     assert all(one.remedy for one in read.findings if one.verdict not in good)
     assert read.facts
+
+
+@pytest.mark.parametrize("name", ["nvidia-gb200-tray", "nvidia-gh200", "supermicro-gb300-tray"])
+def test_an_unreadable_chassis_makes_no_other_machine(name: str) -> None:
+    """A cable cartridge costs nothing else, and is named; without the tray the machine is unknown, not another one."""
+    tree, known = load_tree(name), load_truth(name)["identity"]["serial"]
+    for path in (path for path in tree if path.startswith("/redfish/v1/Chassis/") and path.count("/") == 4):
+        try:
+            found = ask(read_inventory, tree | {path: Unreadable("HTTP 404")}).inventory
+        except EdgeError as error:
+            assert error.where == path  # noqa: PT017 — either outcome is right, by the chassis
+            assert "CBC" not in path
+            continue
+        assert found.serial == known
+        assert path in {one.where for one in found.unread}
 
 
 def without_drives(name: str) -> Tree:

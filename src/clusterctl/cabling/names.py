@@ -28,6 +28,10 @@ _BOARD = re.compile(r"(?:MF\d+;)?([^:;/]+)(?::[^/]*)?/([LS]\d{1,2})/U(\d+)$", re
 """`MF0;core-1:MCS8500/L16/U2`: one chip of a board of a modular switch."""
 _LAST_NUMBER = re.compile(r".*\D")
 _CA = re.compile(r"(\S+)\s+(\S*\d)$")
+_JOINED = re.compile(r"([^\s:]+)[:-]((?:ib|mlx\d+_|hca-?)\d+)$", re.IGNORECASE)
+"""`node001:mlx5_0`, `node001-ib0`: host and adapter in one word."""
+_REVERSED = re.compile(r"(mlx\d+_\d+)\s+(\S+)$", re.IGNORECASE)
+"""`mlx5_0 node001`: the adapter first."""
 _CHIP = re.compile(r"[LS]\d{2}/U\d+$")
 _LOOK_ALIKE = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0456\u0458\u0455\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba",
@@ -288,8 +292,7 @@ def _switch_units(description: str) -> Iterator[Unit]:
 
 def _adapter_units(fabric: Fabric, device: Device, numbers: list[int], hosts: Hosts) -> Iterator[Unit]:
     """Yield names that a plan may use, the most specific first: `node007 mlx5_0`, `node007-0`, the description."""
-    match = _CA.match(device.description)
-    host, hca = match.groups() if match else (device.description, "")
+    host, hca = _host_and_adapter(device.description)
     inventoried = _inventoried(device, fabric, hosts)
     if inventoried is not None:
         host, hca = inventoried.device, inventoried.port or hca
@@ -301,6 +304,15 @@ def _adapter_units(fabric: Fabric, device: Device, numbers: list[int], hosts: Ho
     if inventoried is None:
         yield PortName(device.description, "")
     yield PortName(host, "")
+
+
+def _host_and_adapter(description: str) -> tuple[str, str]:
+    """Return host and adapter; the whole description and no adapter where it has no such form."""
+    bare = description[1:-1] if description[:1] in "'\"" and description[:1] == description[-1:] else description
+    if reverse := _REVERSED.match(bare):
+        return reverse[2], reverse[1]
+    match = _CA.match(bare) or _JOINED.match(bare)
+    return (match[1], match[2]) if match else (description, "")
 
 
 def _inventoried(device: Device, fabric: Fabric, hosts: Hosts) -> PortName | None:

@@ -8,10 +8,11 @@ from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.explain.findings import findings_by_node
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.names import PlanNames
-from clusterctl.fleet.fabric.topology import DeviceKind
+from clusterctl.fleet.fabric.topology import DeviceKind, PortId
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.finding import Verdict
 from tests.cabling.bench import HOSTS, Bench, kinds, pairs, plan, port
+from tests.cabling.world import Shape, World
 
 HOST_NAMES = [f"node{host:03d}" for host in range(1, HOSTS + 1)]
 
@@ -31,6 +32,7 @@ SPELLINGS = {
     "adapters by PCI place": lambda host, rail: f"{host} ibp{(26, 204)[rail]}s0",
     "adapters with gaps": lambda host, rail: f"{host} mlx5_{(1, 9)[rail]}",
     "adapters the other way round": lambda host, rail: f"{host} mlx5_{1 - rail}",
+    "one word": lambda host, rail: f"{host}-ib{rail}",
     "all of it": lambda host, rail: f"{host.upper()}.EXAMPLE.COM hca-{rail + 1}",
 }
 
@@ -56,6 +58,31 @@ def test_a_real_fault_under_other_names(spelling):
     assert sorted(kinds(verification)) == ["missing_link", "names_differ", "swapped"]
     assert (verification.moves, verification.as_planned) == (3, False)
     assert {node for found in verification.explanations for node in found.nodes} == {"node001", "node002", "node005"}
+
+
+@pytest.mark.parametrize("form", ["{host}:mlx5_{rail}", "mlx5_{rail} {host}", "'{host} mlx5_{rail}'"])
+def test_other_forms_of_the_plans_names(form):
+    """Host and adapter are the plan's, only written together in another way: no name differs."""
+    bench = Bench(descriptions=described(lambda host, rail: form.format(host=host, rail=rail)))
+    verification = bench.verify()
+    assert (kinds(verification), verification.right) == ([], len(pairs()))
+
+
+@pytest.mark.parametrize("host_name", ["10.0.0.{}", "a01-node{}", "SN4471{}"])
+def test_hosts_under_other_names(host_name):
+    """Hosts that no plan names are one finding; a real fault among them is one more, with its own moves only."""
+    world = World(Shape(groups=1, rails=4, hosts=6, spines=2, cores=0, trunks=1).plan())
+    for unit, guid in world.guids.items():
+        if not world.is_switch(guid):
+            host, adapter = unit.split()
+            world.names[guid] = f"{host_name.format(host[-3:])} {adapter}"
+    found = verify(world.plan, world.fabric())
+    assert (kinds(found), found.moves, found.right) == (["names_differ"], 0, len(world.plan.cables))
+    assert len(found.explanations[0].steps) == 6
+    leaf = world.guids["leaf-0-0"]
+    world.rotate([PortId(leaf, 1), PortId(leaf, 2)])
+    found = verify(world.plan, world.fabric())
+    assert (sorted(kinds(found)), found.moves) == (["names_differ", "swapped"], 2)
 
 
 def test_factory_names_of_switches():

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.explain.repair import repair
+from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.topology import Link, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.node import Guid
+from tests.cabling.world import Shape, World
 
 PORTS = [PortName(f"sw-{n % 3}", str(n // 3 + 1)) for n in range(16)]
 _ANY = Link(PortId(Guid("1"), 1), PortId(Guid("2"), 1), 4, "NDR")
@@ -62,3 +65,15 @@ def test_a_permutation_costs_its_displaced_plugs(order):
     done = _repairs(planned, observed)
     assert sum(len(each.moves) for each in done) == displaced
     assert all(here.device == to.device == "leaf" for each in done for here, to in each.moves)
+
+
+@pytest.mark.parametrize(("leaves", "spines"), [(8, 2), (7, 3), (3, 8)])
+def test_exchanged_cables_everywhere_are_repaired_at_the_fewest_switches(leaves, spines):
+    """Both parallel cables of each pair are exchanged: the side with fewer switches is enough to visit."""
+    world = World(Shape(groups=1, rails=leaves, hosts=3, spines=spines, cores=0, trunks=2).plan())
+    for leaf in range(leaves):
+        guid = world.guids[f"leaf-0-{leaf}"]
+        for first in range(81, 81 + 2 * spines, 2):
+            world.rotate([PortId(guid, first), PortId(guid, first + 1)])
+    found = verify(world.plan, world.fabric())
+    assert (found.chassis, found.moves) == (min(leaves, spines), 2 * leaves * spines)

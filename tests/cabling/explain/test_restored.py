@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.actions import carry_out
+from clusterctl.cabling.explain.explanation import FaultKind
 from clusterctl.cabling.explain.verify import verify
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.node import Guid
 from tests.cabling.explain.technician import Technician
 from tests.cabling.world import Shape, World
 
@@ -115,6 +118,8 @@ FAULTS: tuple[Callable[[World, random.Random], int], ...] = (
 def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
     """Break, then read and follow the explanations in turn until none is left.
 
+    Where names are unproven, the GUIDs of these hosts are read, and their node descriptions set.
+
     The work is not bounded where another switch has a dark switch's name, or the reverse: what is not seen
     cannot be distinguished from what is misnamed.
     """
@@ -123,11 +128,16 @@ def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
     made = sum(chance.choice(faults)(world, chance) for _ in range(count))
     murky = world.bears_a_dark_ones_name()
     done = 0
+    inventory: dict[Guid, PortName] = {}
     for _ in range(count + 2):
-        verification = verify(world.plan, world.fabric())
+        verification = verify(world.plan, world.fabric(), inventory)
         if not verification.explanations:
             break
+        unproven = {e.nodes for e in verification.explanations if e.kind is FaultKind.NAMES_UNPROVEN}
         done += Technician(world, verification).work()
+        read = world.adapters({host for nodes in unproven for host in nodes})
+        inventory |= read
+        world.names |= {guid: str(adapter) for guid, adapter in read.items()}
     assert verification.explanations == ()
     assert world.as_planned()
     assert done <= made or murky
@@ -141,6 +151,7 @@ def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
         (Shape(groups=3, rails=2, hosts=6, spines=4, cores=0, trunks=2), 11, 3362848498),
         (Shape(groups=3, rails=2, hosts=5, spines=4, cores=0, trunks=2), 8, 497963008),
         (Shape(groups=3, rails=2, hosts=6, spines=3, cores=2, trunks=1), 13, 631355987),
+        (Shape(groups=3, rails=2, hosts=4, spines=3, cores=3, trunks=2), 20, 59908345),
     ],
 )
 def test_few_votes_do_not_rename_adapters(shape, count, seed):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from clusterctl.edges.pxe.attempt import AttemptState
+from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt
 from clusterctl.edges.pxe.attempt_store import start_ticket
 from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.edges.pxe.files import Downloads, locate
@@ -134,6 +134,37 @@ def test_another_machine_gets_no_script(served: ServedAttempts) -> None:
     )
 
 
+@pytest.mark.parametrize("asked", ["", "?serial=", "?serial=%20", f"?uuid={SERIAL}", "?serial=SN0099"])
+def test_a_card_without_its_serial_gets_no_token(served: ServedAttempts, asked: str) -> None:
+    """No ticket, and even with the ticket no script: so it reads no overlay, and ends no attempt."""
+    served.attempts.change("node001", lambda now: replace(now, boot=_with_token(now)))
+    token, ticket = served.attempt.token, start_ticket(served.attempt.token)
+    assert token in served.boot()  # the machine itself; it has its script, and the attempt is SEEN
+    script = served.get(f"/boot/{MAC}.ipxe{asked}").text
+    assert script.endswith("exit 1\n")
+    assert ticket not in script
+    assert token not in script
+    assert "serial" in served.attempts.noted(served.now)
+    separator = "&" if asked else "?"
+    started = served.get(f"/start/{ticket}.ipxe{asked}{separator}mac={MAC}").text
+    assert token not in started
+    assert "kernel" not in started
+
+
+def _with_token(attempt: InstallAttempt) -> BootFiles:
+    return BootFiles("deployer/d1/vmlinuz", "deployer/d1/initrd", f"clusterctl.token={attempt.token} quiet")
+
+
+def test_a_request_without_a_serial_changes_nothing(served: ServedAttempts) -> None:
+    ticket = start_ticket(served.attempt.token)
+    before = served.now
+    served.get(f"/boot/{MAC}.ipxe")
+    served.get(f"/start/{ticket}.ipxe?mac={MAC}")
+    assert served.now == before
+    assert served.attempts.noted(before) == f"a machine with {MAC} asked for its boot script and reported no serial"
+    assert "kernel" in served.boot()
+
+
 def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts) -> None:
     """Of all that the service answers: only what comes by the token is recorded."""
     served.post("report", report())
@@ -215,7 +246,16 @@ def test_order_is_kept(served: ServedAttempts) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["", "nonsense", "disk=/dev/sda", "serial=A\nserial=B", "serial=A\ndisk=/dev/sda\tx\ty\tz\tm\tf"]
+    "message",
+    [
+        "",
+        "nonsense",
+        "disk=/dev/sda",
+        "serial=A\nserial=B",
+        "serial=A\ndisk=/dev/sda\tx\ty\tz\tm\tf",
+        f"serial={SERIAL}\nclock={'9' * 5000}",
+        f"serial={SERIAL}\ndisk=/dev/sda\tx\ty\t{'9' * 5000}\tm\tf",
+    ],
 )
 def test_a_report_that_is_none(served: ServedAttempts, message: str) -> None:
     """It is not understood, so nothing is written; the machine may try again."""
@@ -275,19 +315,57 @@ def test_nothing_outside_the_boot_folder(served: ServedAttempts, tmp_path: Path)
 
 def test_the_brake_on_images(served: ServedAttempts) -> None:
     """Beyond so many images at once: 503 and when to ask again; other files always come, and places come free again."""
-    image = served.boot_folder / "images" / "x"
-    image.parent.mkdir()
-    with image.open("wb") as file:
-        file.truncate(256 << 20)
+    _large_image(served)
     (served.boot_folder / "vmlinuz").write_bytes(b"k")
-    slow = [served.get("/files/images/x", stream=True) for _ in range(4)]
-    assert [answer.status_code for answer in slow] == [200] * 4
+    slow = [_image_of(served, "/files/images/x", index) for index in range(4)]
     beyond = served.get("/files/images/x")
     assert beyond.status_code == 503
     assert int(beyond.headers["Retry-After"]) > 0
     assert served.get("/files/vmlinuz").status_code == 200
     for answer in slow:
         answer.close()
+    _until_an_image_is_sent(served)
+
+
+def test_one_address_takes_no_place_of_the_others(served: ServedAttempts) -> None:
+    """It is sent two images at a time, and the next machine has its own at once."""
+    _large_image(served)
+    held = [_image_of(served, "/files/images/x", 0) for _ in range(2)]
+    with one_connection(served, "127.0.0.10") as third:
+        third.sendall(b"GET /files/images/x HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert third.recv(12) == b"HTTP/1.1 503"
+    assert served.get("/files/images/x", headers={"Range": "bytes=0-9"}).status_code == 206
+    for answer in held:
+        answer.close()
+
+
+def test_a_transfer_that_is_not_read_is_ended(tmp_path: Path) -> None:
+    """Its connection stays open and takes nothing: its place comes free for the next machine."""
+    with serving(tmp_path, 1, ConnectionLimits(write_s=0.5)) as served:
+        _large_image(served)
+        with _image_of(served, "/files/images/x", 0) as held:
+            _until_an_image_is_sent(served)
+            with suppress(ConnectionError):
+                while held.recv(1 << 20):  # ends when the service has closed, long before 256 MiB
+                    pass
+
+
+def _large_image(served: ServedAttempts) -> None:
+    image = served.boot_folder / "images" / "x"
+    image.parent.mkdir()
+    with image.open("wb") as file:
+        file.truncate(256 << 20)
+
+
+def _image_of(served: ServedAttempts, path: str, index: int) -> socket.socket:
+    """A machine of its own address that has begun to read an image."""
+    client = one_connection(served, f"127.0.0.{10 + index}")
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert client.recv(15) == b"HTTP/1.1 200 OK"
+    return client
+
+
+def _until_an_image_is_sent(served: ServedAttempts) -> None:
     for _ in range(600):
         if served.get("/files/images/x", headers={"Range": "bytes=0-9"}).status_code == 206:
             return
@@ -297,13 +375,9 @@ def test_the_brake_on_images(served: ServedAttempts) -> None:
 
 def test_an_image_has_one_name_and_one_limit(served: ServedAttempts) -> None:
     """A link to it is braked, too; a detour in the path is no file; a wrong token neither serves nor records anything."""
-    image = served.boot_folder / "images" / "x"
-    image.parent.mkdir()
-    with image.open("wb") as file:
-        file.truncate(256 << 20)
+    _large_image(served)
     (served.boot_folder / "current").symlink_to("images")
-    slow = [served.get(f"/t/{served.attempt.token}/files/images/x", stream=True) for _ in range(4)]
-    assert [answer.status_code for answer in slow] == [200] * 4
+    slow = [_image_of(served, f"/t/{served.attempt.token}/files/images/x", index) for index in range(4)]
     assert served.get("/files/current/x").status_code == 503
     before = served.now
     assert served.get("/t/0123/files/images/x").status_code == 404
@@ -349,13 +423,15 @@ def _until_served(served: ServedAttempts) -> None:
     pytest.fail("no place came free")
 
 
-def one_connection(served: ServedAttempts) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(served.base.rpartition(":")[2])), timeout=600)
+def one_connection(served: ServedAttempts, own: str = "127.0.0.1") -> socket.socket:
+    port = int(served.base.rpartition(":")[2])
+    return socket.create_connection(("127.0.0.1", port), timeout=600, source_address=(own, 0))
 
 
 def test_places_are_counted() -> None:
-    downloads = Downloads(1)
-    assert downloads.begin()
-    assert not downloads.begin()
-    downloads.end()
-    assert downloads.begin()
+    downloads = Downloads(3, per_host=2)
+    assert [downloads.begin("a") for _ in range(3)] == [True, True, False]
+    assert [downloads.begin("b") for _ in range(2)] == [True, False]
+    downloads.end("a")
+    assert downloads.begin("b")
+    assert not downloads.begin("c")

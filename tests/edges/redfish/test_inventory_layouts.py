@@ -107,6 +107,22 @@ def test_a_gpu_that_host_and_board_list_is_one() -> None:
     assert len(read(tree).gpus or ()) == 5
 
 
+@pytest.mark.parametrize(("health", "model", "count"), [("OK", "", 4), ("Critical", "", 8), ("OK", "L40S", 8)])
+def test_a_host_that_lists_its_boards_gpus_without_serials(health: str, model: str, count: int) -> None:
+    """Under other names, and as many: they are the board's, unless one fails or is another product."""
+    tree = dgx()
+    members = [f"{DGX}/Processors/Card{n}" for n in range(4)]
+    for path in members:
+        status = {"State": "Enabled", "Health": health}
+        tree[path] = {"@odata.id": path, "ProcessorType": "GPU", "Model": model, "Status": status}
+    listed = tree[f"{DGX}/Processors"]
+    listed["Members"] += [{"@odata.id": path} for path in members]
+    listed["Members@odata.count"] += 4
+    gpus = read(tree).gpus or ()
+    assert len(gpus) == count
+    assert sum(gpu.serial is not None for gpu in gpus) == 4
+
+
 @pytest.mark.parametrize("manner", list(Manner), ids=lambda manner: manner.name.lower())
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_whatever_a_bmc_does_with_expand_the_inventory_is_the_same(vendor: str, manner: Manner) -> None:

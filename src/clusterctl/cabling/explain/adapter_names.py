@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from clusterctl.cabling.actions import Rename
+from clusterctl.cabling.explain.enumeration import NameMap, Peers, orders
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import shortened
 from clusterctl.cabling.names import ObservedCable
@@ -25,42 +26,38 @@ _AGREEING = 3
 _OUTVOTED = 4
 """So many hosts must agree for each host whose cables give the adapter its own name: else cables are exchanged."""
 
-Peers = Mapping[PortName, PortName]
 _Key = tuple[frozenset[str], frozenset[str]]
 """Adapter names that a host shows, and those that the plan gives to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameMap:
-    """`names`: adapter name on `hosts` → adapter name in the plan.
-
-    `proven`: enough hosts agree, or the order of the names agrees; else only the cables themselves suggest the map.
-    """
-
-    hosts: tuple[str, ...]
-    names: Mapping[str, str]
-    proven: bool
-
-
 @dataclass(slots=True)
 class _Group:
-    """Hosts that name their adapters alike; `votes`: own name → planned names that the cables suggest."""
+    """Hosts that name their adapters alike; `votes`: own name → planned names that the cables suggest.
+
+    `as_planned`: hosts with more cables under the planned names than under others.
+    """
 
     hosts: set[str] = field(default_factory=set)
+    as_planned: set[str] = field(default_factory=set)
     votes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, host: str, adapters: Mapping[str, PortName], peers: Peers) -> None:
         """Add a host and the far ends of its adapters: the plan's other end of a far end is the suggested name."""
         self.hosts.add(host)
+        own = 0
         for name, far in adapters.items():
             suggested = peers.get(far)
             votes = self.votes[name]
             if suggested is not None and suggested.device == host:
                 votes[suggested.port] += 1
+                own += 1 if suggested.port == name else -1
+        if own > 0:
+            self.as_planned.add(host)
 
     def join(self, other: _Group) -> None:
         """Add the hosts of another group, and their votes."""
         self.hosts |= other.hosts
+        self.as_planned |= other.as_planned
         for name, votes in other.votes.items():
             self.votes[name] += votes
 
@@ -101,13 +98,18 @@ def adapter_maps(
     for port in peers:
         if port.device in planned:
             planned[port.device].add(port.port)
+    seen = _seen(cables, planned.keys())
+    spelled = {host for host, adapters in seen.items() if adapters.keys() <= planned[host]}
+    known = {host for host in spelled if any(PortName(host, name) in guids for name in seen[host])}
+    ordered = orders({host: seen[host] for host in seen if host in spelled - known}, peers)
+    done = known.union(*(found.hosts for found in ordered))
     groups: dict[_Key, _Group] = defaultdict(_Group)
-    for host, adapters in _seen(cables, planned.keys()).items():
-        if adapters.keys() <= planned[host] and any(PortName(host, name) in guids for name in adapters):
-            continue
-        groups[frozenset(adapters), frozenset(planned[host])].add(host, adapters, peers)
+    for host, adapters in seen.items():
+        if host not in done:
+            groups[frozenset(adapters), frozenset(planned[host])].add(host, adapters, peers)
     _join_incomplete(groups)
-    return tuple(found for (_, of_plan), group in groups.items() if (found := _map_of(group, of_plan)) is not None)
+    maps = (_map_of(group, of_plan) for (_, of_plan), group in groups.items())
+    return (*ordered, *(found for found in maps if found is not None))
 
 
 def _join_incomplete(groups: dict[_Key, _Group]) -> None:
@@ -121,7 +123,8 @@ def _join_incomplete(groups: dict[_Key, _Group]) -> None:
 def _map_of(group: _Group, of_plan: frozenset[str]) -> NameMap | None:
     """Return the map of one group; None where its names are the plan's, or where the cables suggest none."""
     names = group.suggested()
-    if len(set(names.values())) < len(names) or all(name == planned for name, planned in names.items()):
+    renamed = {names.get(name, name) for name in group.votes}  # a name without most votes stays
+    if len(renamed) < len(group.votes) or all(name == planned for name, planned in names.items()):
         return None
     agreeing = group.agrees(names)
     strange = group.votes.keys() - of_plan
@@ -133,7 +136,8 @@ def _map_of(group: _Group, of_plan: frozenset[str]) -> NameMap | None:
     ordered = sorted(names, key=natural_key)
     in_order = [names[name] for name in ordered] == sorted(names.values(), key=natural_key)
     changed = {name: planned for name, planned in names.items() if name != planned}
-    return NameMap(tuple(sorted(group.hosts, key=natural_key)), changed, proven=agreeing or in_order)
+    hosts = group.hosts if strange else group.hosts - group.as_planned
+    return NameMap(tuple(sorted(hosts, key=natural_key)), changed, proven=agreeing or in_order)
 
 
 def renamed_ports(names: Mapping[PortId, PortName], maps: Iterable[NameMap]) -> dict[PortId, PortName]:
@@ -153,8 +157,8 @@ def names_differ(
 ) -> Iterator[CablingExplanation]:
     """Yield one explanation for all names that differ where the cables are right, and one for each unproven map.
 
-    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that neighbours identify, and
-    `guids` these switches.
+    `respelled`: other spellings of planned names; `renamed`: unknown names of devices that neighbours identify, and
+    `guids` these devices.
     """
     maps = tuple(maps)
     proven = [found for found in maps if found.proven]

@@ -17,19 +17,17 @@ from clusterctl.fleet.fabric.wiring import PortName
 
 _GUID = re.compile(r" \[[0-9a-f]{16}\]$")
 _FACTORY = 3
-"""Unknown switch names from which on they are one finding: names of the factory, or of another naming scheme."""
+"""Unknown names of switches, or of hosts, from which on they are one finding: the names of another scheme."""
 
 
 def factory_names(seen: CablingObservation, labels: PlanLabels) -> dict[str, str]:
-    """Return the planned names of switches with own names that no plan has, where these are many."""
+    """Return the planned names of devices with own names that no plan has: of switches and of hosts, where many."""
     planned = labels.devices
     taken = set(seen.renamed)
-    found = {
-        own: name
-        for own, name in seen.renamed.items()
-        if own not in planned and name not in labels.plan.hosts and name not in taken
-    }
-    return found if len(found) >= _FACTORY else {}
+    found = {own: name for own, name in seen.renamed.items() if own not in planned and name not in taken}
+    hosts = {own: name for own, name in found.items() if name in labels.plan.hosts}
+    switches = {own: name for own, name in found.items() if own not in hosts}
+    return {own: name for some in (switches, hosts) if len(some) >= _FACTORY for own, name in some.items()}
 
 
 def misnamed(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.difference import CablingDifference, Component, compare, components
 from clusterctl.cabling.explain.absence import unit_of
-from clusterctl.cabling.explain.adapter_names import NameMap, adapter_maps, renamed_ports
-from clusterctl.cabling.explain.identity import Kinds, vote
-from clusterctl.cabling.names import Hosts, NameClaim, ObservedCable, name_ports, named_cables, peers_of
+from clusterctl.cabling.explain.enumeration import NameMap
+from clusterctl.cabling.explain.identified import identified
+from clusterctl.cabling.names import Hosts, NameClaim, ObservedCable, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
@@ -41,19 +41,9 @@ class CablingObservation:
 def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> CablingObservation:
     """Return the observation. `hosts` are GUIDs from an inventory, which override node descriptions."""
     named = name_ports(fabric, plan, hosts)
-    names = dict(named.ports)
-    cables = named_cables(fabric, names)
     own = _own_names(named.refused)
-    peers = peers_of(plan)
-    renamed = vote(cables, peers, Kinds(_adapters(fabric, names), plan.hosts), own)
-    guids = _guids(names, renamed)
-    if renamed:
-        names = {port: PortName(renamed.get(name.device, name.device), name.port) for port, name in names.items()}
-        cables = named_cables(fabric, names)
-    maps = adapter_maps(cables, peers, plan.hosts, _of_devices(names, named.proven))
-    if maps:
-        names = renamed_ports(names, maps)
-        cables = named_cables(fabric, names)
+    found = identified(plan, fabric, named, own)
+    names, cables, renamed = dict(found.names), found.cables, found.renamed
     difference = compare(plan, cables)
     assumed = _assumed(plan, fabric, names, difference)
     if assumed:
@@ -65,10 +55,10 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> CablingObservatio
         cables=cables,
         difference=difference,
         renamed=_proven_names(renamed, own),
-        guids=guids,
+        guids=_guids(named.ports, renamed),
         assumed={planned: seen for seen, planned in assumed.items()},
         refused=tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels)),
-        maps=maps,
+        maps=found.maps,
         respelled=named.respelled,
     )
 
@@ -81,15 +71,6 @@ def _own_names(refused: Iterable[NameClaim]) -> dict[str, str]:
 def _proven_names(renamed: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Return the names that neighbours prove, without those that are the devices' own."""
     return {device: name for device, name in renamed.items() if own.get(device) != name}
-
-
-def _adapters(fabric: Fabric, names: Mapping[PortId, PortName]) -> frozenset[str]:
-    return frozenset(name.device for port, name in names.items() if fabric.devices[port.guid].kind is DeviceKind.CA)
-
-
-def _of_devices(names: Mapping[PortId, PortName], guids: AbstractSet[Guid]) -> frozenset[PortName]:
-    """Return the names of the ports of these devices."""
-    return frozenset(name for port, name in names.items() if port.guid in guids)
 
 
 def _guids(names: Mapping[PortId, PortName], devices: Mapping[str, str]) -> dict[str, tuple[Guid, ...]]:

@@ -123,9 +123,19 @@ def _best_choice(cluster: list[_Pair]) -> list[_Pair]:
 
 
 def _exchanged(cluster: list[_Pair]) -> list[_Pair]:
-    """Return the same step by step: all that share the devices of one repair."""
-    side = dict.fromkeys(cluster, 0)
-    visits = Counter(device for pair in cluster for device in pair[0])
+    """Return the same step by step, from three starts: the better repairs, and those of the most or fewest devices."""
+    shared = Counter(devices for pair in cluster for devices in pair)
+    starts = [dict.fromkeys(cluster, 0)]
+    starts += [{pair: int(sign * shared[pair[1]] > sign * shared[pair[0]]) for pair in cluster} for sign in (1, -1)]
+    ends = [_improved(cluster, side) for side in starts]
+    best = min(ends, key=lambda side: len({device for pair in cluster for device in pair[side[pair]]}))
+    return [pair for pair in cluster if best[pair]]
+
+
+def _improved(cluster: list[_Pair], start: Mapping[_Pair, int]) -> dict[_Pair, int]:
+    """Return the choice after all changes that save devices: all pairs that share the devices of one repair."""
+    side = dict(start)
+    visits = Counter(device for pair in cluster for device in pair[side[pair]])
     changed = True
     while changed:
         changed = False
@@ -136,7 +146,7 @@ def _exchanged(cluster: list[_Pair]) -> list[_Pair]:
             if len(after) < len(+visits):
                 visits, changed = after, True
                 side |= {pair: 1 - side[pair] for pair in members}
-    return [pair for pair in cluster if side[pair]]
+    return side
 
 
 def _visits_after(visits: Counter[str], changes: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Counter[str]:

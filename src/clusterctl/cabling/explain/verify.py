@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.cabling.actions import Ends, carry_out
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.explain.absence import AbsentGroup, absent_groups, cuts_off, explain_group, with_consequence
-from clusterctl.cabling.explain.adapter_names import NameMap, names_differ
+from clusterctl.cabling.explain.adapter_names import names_differ
 from clusterctl.cabling.explain.devices import (
     duplicates,
     explain_unknown_devices,
@@ -18,6 +18,7 @@ from clusterctl.cabling.explain.devices import (
     split_unknown,
     unknown_adapters,
 )
+from clusterctl.cabling.explain.enumeration import NameMap
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind, chassis_of
 from clusterctl.cabling.explain.link_rates import slow_links
 from clusterctl.cabling.explain.misplaced import explain_components, rails_of

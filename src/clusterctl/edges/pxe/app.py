@@ -90,8 +90,8 @@ class _Service:
         return _response(await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial)))
 
     async def file(self, request: Request) -> Response:
-        path = request.path_params["path"]
-        return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads)
+        path, host = request.path_params["path"], _host(request)
+        return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads, host)
 
     async def image(self, request: Request) -> Response:
         """Return a file to the machine of a running attempt. The run records that it asks: it may wait in a queue."""
@@ -127,8 +127,7 @@ class _Service:
             return _response(text(400, "the request was cut off\n"))
         if body is None:
             return _response(text(413, f"at most {most} bytes\n"))
-        host = request.client.host if request.client is not None else ""
-        return _response(await self._run.ask(Call("post", token, name=name, body=body, host=host)))
+        return _response(await self._run.ask(Call("post", token, name=name, body=body, host=_host(request))))
 
 
 async def _body(request: Request, most: int) -> bytes | None:
@@ -151,6 +150,10 @@ def _short(value: str) -> str:
 
 def _token(request: Request) -> str:
     return _short(str(request.path_params["token"]))
+
+
+def _host(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
 
 
 def _response(reply: ChannelReply) -> Response:

@@ -119,8 +119,8 @@ def with_milestone(attempt: InstallAttempt, words: str, now: datetime, address: 
 def with_boot(attempt: InstallAttempt, mac: Mac, serial: str, now: datetime) -> InstallAttempt:
     """Return the attempt after the machine has asked for its boot script.
 
-    The request has the attempt's token. A serial other than the BMC's is refused. A boot while the disk is written ends
-    the attempt: the disk is incomplete. A request without a serial changes nothing.
+    The request has the attempt's ticket. A serial other than the BMC's is refused. A boot while the disk is written
+    ends the attempt: the disk is incomplete. A request without a serial changes nothing.
     """
     if not attempt.running or not serial:
         return attempt

@@ -73,23 +73,32 @@ class BootHandlers:
     def boot(self, mac: Mac, serial: str) -> str:
         """Return the iPXE script that leads the machine with this card to the one of its attempt.
 
-        Any machine can ask, so the attempt does not change. A serial that is not the machine's is noted with it.
+        Any machine can ask, so the attempt does not change. Only the machine's serial gets the ticket, which leads to
+        the token. Another serial, or none, is noted with the attempt.
         """
         attempt = self._attempts.by_mac(mac)
         if attempt is None:
             return scripts.nothing("this machine is unknown here")
         if not attempt.running:
             return scripts.nothing(_unarmed(attempt))
-        if serial and not same_identity(serial, attempt.serial):
+        if not serial.strip():
+            self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported no serial")
+            return scripts.nothing(f"this card belongs to {attempt.node}, and the request has no serial of SMBIOS")
+        if not same_identity(serial, attempt.serial):
             self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported serial {serial}")
             return scripts.nothing(f"this card belongs to {attempt.node}, whose serial is another one")
         return scripts.onward(self._base, start_ticket(attempt.token), mac, serial)
 
     def start_script(self, ticket: str, mac: Mac, serial: str) -> str | None:
-        """Return the iPXE script that starts the installer of this attempt; None for an unknown ticket."""
+        """Return the iPXE script that starts the installer of this attempt; None for an unknown ticket.
+
+        It holds the token: a request without the machine's serial does not get it.
+        """
         attempt = self._attempts.by_ticket(ticket)
         if attempt is None:
             return None
+        if not serial.strip():
+            return scripts.nothing("the request has no serial of SMBIOS")
         after = self._move(attempt, lambda now: with_boot(now, mac, serial, self._now())) or attempt
         if after.running and after.boot is not None and after.state is not AttemptState.WRITING:
             return scripts.installer(self._base, after.node, after.boot, mac)

@@ -14,6 +14,8 @@ from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, s
 from clusterctl.fleet.node import Serial
 
 MAX_LINES = 4096
+MAX_DIGITS = 20
+"""Digits of a number: 2^64 has 20."""
 _DISK_FIELDS = 6
 
 
@@ -106,7 +108,7 @@ def _drive(value: str) -> KernelDrive:
 
 
 def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
         raise ParseError(f"no whole number: {text[:40]!r}")
     return int(text)
 

@@ -18,17 +18,20 @@ class ConnectionLimits:
     """What one machine may hold of the service.
 
     head_s   seconds until the head of a request has arrived
+    write_s  seconds until the machine has taken what was written last, 1 MiB of a file at most
     per_host connections of one address at a time; iPXE and curl use one or two
     at_once  connections at a time of all addresses
     """
 
     head_s: float = 15.0
+    write_s: float = 120.0
     per_host: int = 32
     at_once: int = 4096
 
 
 class LimitedConnection(H11Protocol):
-    """One connection. It is dropped where it exceeds the limits: no head in time, or too many of its address.
+    """One connection. It is dropped where it exceeds the limits: no head in time, a reply that is not read, or too many
+    of its address.
 
     All connections run in the event loop's one thread.
     """
@@ -36,6 +39,7 @@ class LimitedConnection(H11Protocol):
     limits = ConnectionLimits()
     open_by_host: Counter[str]
     _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
     _counted = ""
 
     @classmethod
@@ -61,9 +65,21 @@ class LimitedConnection(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def pause_writing(self) -> None:
+        """Limit the time of a write that the machine does not take: `close` would wait for it, `abort` does not."""
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(self.limits.write_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
+        for timer in (self._head_timer, self._write_timer):
+            if timer is not None:
+                timer.cancel()
         if self._counted:
             self.open_by_host[self._counted] -= 1
             self.open_by_host += Counter()  # forgets addresses without a connection

@@ -17,6 +17,7 @@ from clusterctl.fleet.hardware.part_health import (
     judge_psus,
     judged,
     label,
+    names_product,
     unreported,
 )
 from clusterctl.fleet.hardware.sku import Sku, is_adapter
@@ -120,7 +121,7 @@ def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
 
 
 def _has_gpu(gpus: Iterable[Gpu], sku: Sku) -> bool:
-    return any(contains(gpu.model, sku.gpu_model) for gpu in gpus)
+    return any(names_product(gpu.model, sku.gpu_model) for gpu in gpus)
 
 
 def judge_model(inventory: Inventory, sku: Sku) -> Finding:
@@ -168,7 +169,7 @@ class _ExpectedParts:
 
     def fits(self, model: str) -> bool:
         """Return whether a part of this model is an expected one."""
-        return is_adapter(model, self.model) if self.word == "HCA" else contains(model, self.model)
+        return is_adapter(model, self.model) if self.word == "HCA" else names_product(model, self.model)
 
 
 def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:

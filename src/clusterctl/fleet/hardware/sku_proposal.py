@@ -35,25 +35,35 @@ def propose(name: str, inventory: Inventory, hardware: Mapping[str, str]) -> tup
     hardware  limits file → the hardware that it is for, as text
     """
     gpu, gpu_open = _model(inventory.gpus, _GPU, "GPU")
-    hca, hca_open = _model(inventory.hcas, _HCA, "adapter")
-    limits, limits_open = _limits(gpu, hardware)
+    limits, limits_open = _limits(gpu, inventory.gpus or (), hardware)
     return (
         SkuField("name", name),
         SkuField("manufacturer", inventory.manufacturer),
         SkuField("model", inventory.model),
-        *_part("gpu", inventory.gpus, gpu, gpu_open),
-        *_part("hca", inventory.hcas, hca, hca_open),
-        *(
-            [SkuField("hca_rate_gbps", None, "the rate of one port that you bought, such as 400")]
-            if inventory.hcas or inventory.hcas is None
-            else []
-        ),
+        *_part("gpu", inventory.gpus, (gpu, gpu_open), whole=inventory.complete("gpus")),
+        *_fabric(inventory),
         SkuField("cpu_count", inventory.cpu_count, "" if inventory.cpu_count else "the BMC reports no CPUs"),
         _memory(inventory),
         *_drives(inventory),
         _psus(inventory),
         SkuField("limits", limits, limits_open),
     )
+
+
+def _fabric(inventory: Inventory) -> tuple[SkuField, ...]:
+    """Return the fields of the compute fabric's adapters; where there are none, Ethernet adapters may be they."""
+    ethernet = [one for one in inventory.ethernet_adapters or () if _family(one.model, _HCA)]
+    roce = not inventory.hcas and bool(ethernet)
+    adapters = ethernet if roce else inventory.hcas
+    count, *others = _part("hca", adapters, _model(adapters, _HCA, "adapter"), whole=inventory.complete("hcas"))
+    rate = SkuField("hca_rate_gbps", None, "the rate of one port that you bought, such as 400")
+    if roce:
+        asked = "these are Ethernet adapters: how many are of the compute fabric (RoCE)? 0 if it has none"
+        layer = SkuField("hca_link_layer", "Ethernet", "take this line out if the fabric is InfiniBand")
+        return (SkuField(count.name, count.value, asked), *others, layer, rate)
+    if adapters and len(adapters) != len(inventory.gpus or adapters) and not count.decide:
+        count = SkuField(count.name, count.value, "not one for each GPU: how many are of the compute fabric?")
+    return (count, *others, rate) if adapters or adapters is None else (count, *others)
 
 
 def _model(parts: Sequence[Gpu | Hca] | None, family: re.Pattern[str], word: str) -> tuple[str | None, str]:
@@ -78,14 +88,19 @@ def _family(model: str, family: re.Pattern[str]) -> str:
     return found[0] if found else ""
 
 
-def _part(prefix: str, parts: Sequence[Gpu | Hca] | None, model: str | None, opened: str) -> tuple[SkuField, ...]:
+def _part(
+    prefix: str, parts: Sequence[Gpu | Hca] | None, model: tuple[str | None, str], *, whole: bool
+) -> tuple[SkuField, ...]:
+    """Return count and model. `model`: with what is open about it; `whole`: the BMC has given all that it lists."""
     if parts is None:
         return (
             SkuField(f"{prefix}_count", None, "the BMC does not list them: how many did you buy?"),
             SkuField(f"{prefix}_model", None, "likewise"),
         )
-    count = SkuField(f"{prefix}_count", len(parts), "" if parts else "the BMC lists none; correct it if there are any")
-    return (count, SkuField(f"{prefix}_model", model, opened)) if parts else (count,)
+    asked = "" if whole else "the BMC does not give all that it lists: how many did you buy?"
+    asked = asked if parts else "the BMC lists none; correct it if there are any"
+    count = SkuField(f"{prefix}_count", len(parts), asked)
+    return (count, SkuField(f"{prefix}_model", *model)) if parts else (count,)
 
 
 def _memory(inventory: Inventory) -> SkuField:
@@ -128,10 +143,16 @@ def _psus(inventory: Inventory) -> SkuField:
     return SkuField("psus", None, "none or shelf, where another controller or the rack has the power supplies")
 
 
-def _limits(gpu: str | None, hardware: Mapping[str, str]) -> tuple[str | None, str]:
+_CARD = re.compile(r"\b(NVL|PCIe)\b", re.IGNORECASE)
+_MODULE = re.compile(r"\bSXM", re.IGNORECASE)
+
+
+def _limits(gpu: str | None, gpus: Sequence[Gpu], hardware: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the limits for this GPU: a card (NVL, PCIe) is slower than the module (SXM) of the same name."""
     word = re.compile(rf"\b{re.escape(gpu)}\b", re.IGNORECASE) if gpu else None
     fitting = sorted(name for name, text in hardware.items() if word and word.search(text))
-    if len(fitting) == 1:
+    card = any(_CARD.search(one.model) for one in gpus)
+    if len(fitting) == 1 and not (card and _MODULE.search(hardware[fitting[0]])):
         return fitting[0], ""
     known = ", ".join(fitting or sorted(hardware))
     return None, f"choose limits: {known}, or a file of your own"

@@ -35,8 +35,8 @@ class NodeDescribed(Payload):
 class NodeIdentified(Payload):
     """What a discover has read from the BMC.
 
-    `root_disk` is None where no drive fits the SKU's rule; `root_rule` the rule where the host or the installer names
-    the root disk.
+    `sku` is empty where the machine fits none. `root_disk` is None where no drive fits the SKU's rule; `root_rule` the
+    rule where the host or the installer names the root disk.
     """
 
     kind: ClassVar = Kind.NODE_IDENTIFIED
@@ -47,7 +47,8 @@ class NodeIdentified(Payload):
 
     def __str__(self) -> str:
         found = self.inventory
-        return f"identified: {found.manufacturer} {found.model} {found.serial}, SKU {self.sku}"
+        sku = f"SKU {self.sku}" if self.sku else "no SKU"
+        return f"identified: {found.manufacturer} {found.model} {found.serial}, {sku}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

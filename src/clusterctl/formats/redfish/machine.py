@@ -7,16 +7,18 @@
    is named as its chassis or product.
 
 A HGX board or a GPU that a BMC lists with the host never gives the machine its serial. Other serials are aliases:
-they show that a machine with a swapped board is the same one. Nothing is left out here: a tray that cannot be read
-now would make it another machine. Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
+they show that a machine with a swapped board is the same one. A chassis that cannot be read costs its own label alone.
+Where the System links to it and is not labelled, or no label is found, the machine is unknown: it may have the label.
+Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.system import (
     chassis,
@@ -28,7 +30,7 @@ from clusterctl.formats.redfish.system import (
     serial_like,
     systems,
 )
-from clusterctl.formats.redfish.tree import GarbledError, RedfishTree, Resource
+from clusterctl.formats.redfish.tree import ROOT, GarbledError, RedfishTree, Resource
 
 _TRAYS = frozenset({"Blade", "Drawer", "Enclosure", "Other", "Rack", "RackMount", "Shelf", "Sled", "StandAlone"})
 _PRODUCT_NAMES = ("chassis", "product")
@@ -59,8 +61,8 @@ def read_machine(tree: RedfishTree) -> RedfishMachine:
     serial = serial_of(tree, host)
     manufacturer, model = make_of(tree, host)
     return RedfishMachine(
-        manufacturer=manufacturer or required(host, "Manufacturer"),
-        model=model or required(host, "Model"),
+        manufacturer=manufacturer or _own(tree, host, "Manufacturer"),
+        model=model or _own(tree, host, "Model"),
         serial=serial,
         aliases=_aliases(tree, host, serial),
     )
@@ -75,16 +77,30 @@ def make_of(tree: RedfishTree, host: Resource) -> tuple[str, str]:
 def serial_of(tree: RedfishTree, host: Resource) -> Serial:
     """Return the machine's serial, for all that read or change it; `ParseError` where it is unknown."""
     found = next((one.serial for one in _labels(tree, host) if one.serial), "")
-    return Serial(found or required(host, _serial_field(host), serial_like))
+    return Serial(found or _own(tree, host, _serial_field(host), serial_like))
+
+
+def _own(tree: RedfishTree, host: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:
+    """Return a text of the System; `EdgeError` where a chassis that may have it could not be read."""
+    listed = tree.root.link("Chassis") or f"{ROOT}/Chassis"
+    linked = host.links("Links", "Chassis")
+    lost = [one for one in tree.unread.values() if one.where in (listed, *linked) or one.where.startswith(f"{listed}/")]
+    if lost and not valid(host.text(name)):
+        raise EdgeError(lost[0].reason, where=lost[0].where)
+    return required(host, name, valid)
 
 
 def _labels(tree: RedfishTree, host: Resource) -> Iterator[_Label]:
     """Yield the labels of the machine, the best first. Reads no more than is asked for."""
     _require_legible(host)
     yield _label(host)
-    linked = tree.all(host.links("Links", "Chassis"))
+    paths = host.links("Links", "Chassis")
+    linked = tree.readable(paths)
     yield from _tray_labels(tree, host, _trays(linked, host))
-    units = [one for one in tree.members(tree.root, "Chassis") if one.path not in {unit.path for unit in linked}]
+    if len(linked) < len(paths):
+        return
+    members = tree.members(tree.root, "Chassis", whole=False)
+    units = [one for one in members if one.path not in {unit.path for unit in linked}]
     yield from _tray_labels(tree, host, _trays(units, host))
     for zone in units:
         if zone.term("ChassisType") == "Zone":

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.system import place, serial_number, service_label, well
-from clusterctl.formats.redfish.tree import Resource
+from clusterctl.formats.redfish.tree import GarbledError, Resource
 
 _BOARD_PREFIX = re.compile(r"HGX_", re.IGNORECASE)
 
@@ -82,6 +82,46 @@ def merged(lists: Iterable[Sequence[Resource]]) -> list[RedfishPart]:
                 before.remove(same)
                 same.resources.append(item)
     return parts
+
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def without_echo(lists: Iterable[Sequence[Resource]]) -> list[Sequence[Resource]]:
+    """Return the lists without one that adds nothing: the other is of equal length and has all serials.
+
+    It has no serial, names no part as the other does, and reports no failure. It would count every part twice.
+    """
+    filled = [items for items in lists if items]
+    if len(filled) != 2:
+        return filled
+    one, two = filled
+    if _is_echo(one, two):
+        return [two]
+    return [one] if _is_echo(two, one) else filled
+
+
+def _is_echo(items: Sequence[Resource], others: Sequence[Resource]) -> bool:
+    """Return whether `items` are the `others` under other names."""
+    if len(items) != len(others) or any(map(serial_number, items)) or not all(map(serial_number, others)):
+        return False
+    if any(_same(item, [RedfishPart([other])]) for item in items for other in others):
+        return False
+    try:
+        fails = any(well(item) is False for item in items)
+        return not fails and _agree(_numbered_words(items), _numbered_words(others))
+    except GarbledError:
+        return False
+
+
+def _agree(one: set[str], two: set[str]) -> bool:
+    return not one or not two or not one.isdisjoint(two)
+
+
+def _numbered_words(items: Iterable[Resource]) -> set[str]:
+    """Return the words of the models that distinguish products, such as H100."""
+    words = {word for item in items for word in _WORD.findall(item.text("Model").casefold())}
+    return {word for word in words if any(map(str.isdigit, word))}
 
 
 def _same(item: Resource, parts: Sequence[RedfishPart]) -> RedfishPart | None:

@@ -12,7 +12,7 @@ from functools import partial
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
-from clusterctl.formats.redfish.parts import RedfishPart, by_slot, comparable, merged
+from clusterctl.formats.redfish.parts import RedfishPart, by_slot, comparable, merged, without_echo
 from clusterctl.formats.redfish.system import (
     chassis,
     host_first,
@@ -41,7 +41,7 @@ _DELL_FUNCTION = re.compile(r"/PCIeFunctions/(\d+)-(\d+)-(\d+)")
 def cpus(tree: RedfishTree) -> tuple[Cpu, ...]:
     """Return the populated CPU sockets of all Systems; `ParseError` where none is listed."""
     lists = [[item for item in items if item.term("ProcessorType") == "CPU"] for items in _processors(tree)]
-    found = tree.kept(_proven(merged(lists)), _cpu)
+    found = tree.kept(_proven(merged(without_echo(lists))), _cpu)
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
     return by_slot(found)
@@ -85,7 +85,8 @@ def gpus(tree: RedfishTree) -> tuple[Gpu, ...]:
 def _gpu_parts(tree: RedfishTree) -> list[RedfishPart]:
     """Return the GPUs among the processors, else among the PCIe devices."""
     lists = [[item for item in items if item.term("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
-    parts = merged(lists) or [RedfishPart([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
+    listed = merged(without_echo(lists))
+    parts = listed or [RedfishPart([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
     if not parts and tree.incomplete():
         raise ParseError("no GPU is among what could be read", where="/redfish/v1/Systems Processors")
     return parts

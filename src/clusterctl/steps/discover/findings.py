@@ -201,6 +201,6 @@ def no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:
         cause=f"{inventory.manufacturer} {inventory.model} is none of the site's SKUs",
         measured=f"{inventory.manufacturer} {inventory.model}",
         expected=", ".join(sku.name for sku in skus),
-        remedy="add its SKU to site.yml, or take the machine out of the site",
+        remedy="make its SKU (clusterctl sku new) and add it to site.yml, or take the machine out of the site",
         serial=inventory.serial,
     )

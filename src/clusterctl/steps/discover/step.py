@@ -183,7 +183,7 @@ class Discover:
         if reading.asleep is not None:
             judged = (reading.asleep, *(findings.following(finding, reading.asleep) for finding in judged))
         found = [findings.bmc_answers(node), identity, *(findings.with_place(finding, node) for finding in judged)]
-        facts = _identified(node, inventory, sku) if sku and identity.verdict.admits else ()
+        facts = _identified(node, inventory, sku) if identity.verdict.admits else ()
         suite = sku.name if sku else ""
         return StepOutcome(node.id, with_evidence(found, evidence), evidence, facts, suite=suite)
 
@@ -233,8 +233,13 @@ def _baseline_drift(
     return Observed(tuple(drift_findings(drift(sku.baseline, bios, inventory.firmware))), evidence)
 
 
-def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
-    """Return the node's new attributes, and its added and removed parts, for a machine with a proven identity."""
+def _identified(node: NodeState, inventory: Inventory, sku: Sku | None) -> tuple[NewEvent, ...]:
+    """Return the node's new attributes, and its added and removed parts, for a machine with a proven identity.
+
+    One of no SKU has an inventory, to make its SKU of. A node keeps the SKU that it had, and the root disk with it.
+    """
+    if sku is None:
+        return () if node.sku else (node_event(node.id, NodeIdentified(inventory=inventory, sku="")),)
     rule = sku.root_disk
     try:
         disk = root_disk(inventory, rule, node.root_disk or "").serial
