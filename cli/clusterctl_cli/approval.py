@@ -93,8 +93,8 @@ def carry_out(operation: Operation[RequestT], context: SiteContext, request: Req
 
 
 def approve(preview: Preview, flags: Flags) -> bool:
-    """Print the preview and ask; return False for `--dry-run`. Raises `Abort` where the answer is no, and `UsageError`
-    where there is no terminal to ask on.
+    """Print the preview and ask; return False for `--dry-run`. Raises `DeclinedError` where the answer is no,
+    and `UsageError` where there is no terminal to ask on.
     """
     if flags.dry_run:
         output.print_preview(preview, as_json=flags.as_json)
@@ -108,18 +108,40 @@ def approve(preview: Preview, flags: Flags) -> bool:
     return True
 
 
+class DeclinedError(click.Abort):
+    """The operator answered no: nothing was done."""
+
+
 def confirm(question: str) -> None:
-    """Ask a question that is answered with yes or no. Raises `Abort` for no, `UsageError` where no answer can come."""
-    try:
+    """Ask a question that is answered with yes or no. Raises `DeclinedError` for no, `UsageError` where no answer can
+    come.
+    """
+    with _answered("--yes", "pass --yes, or --dry-run to look first"):
         if click.confirm(question, err=True):
             return
+    raise DeclinedError
+
+
+def ask(question: str, *, option: str, remedy: str, hidden: bool = False) -> str:
+    """Ask for a text, which `option` takes, too; `hidden`: for a password, twice. Raises `UsageError` with the remedy
+    where no answer can come.
+    """
+    with _answered(option, remedy):
+        if hidden and not sys.stdin.isatty():  # it would be read from the controlling terminal
+            raise click.Abort
+        return str(click.prompt(question, hide_input=hidden, confirmation_prompt=hidden, err=True))
+
+
+@contextmanager
+def _answered(option: str, remedy: str) -> Iterator[None]:
+    """Raise `UsageError` where a question ends without an answer, and there is no terminal to ask on."""
+    try:
+        yield
     except click.Abort:
         if sys.stdin.isatty():
             raise
         echo(err=True)  # the question has no line end
-        remedy = "pass --yes, or --dry-run to look first"
-        raise UsageError("there is no terminal to ask on", where="--yes", remedy=remedy) from None
-    raise click.Abort
+        raise UsageError("there is no terminal to ask on", where=option, remedy=remedy) from None
 
 
 def print_event(event: Any) -> None:

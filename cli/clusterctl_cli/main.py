@@ -27,6 +27,7 @@ PLUGINS = "clusterctl.commands"
 PLUGIN_SECTION = "Start"
 LAB = "lab"
 LAB_MISSING = "install the package clusterctl-lab in addition to clusterctl"
+INTERRUPTED = "interrupted; run the same command again to go on"
 HELP_WIDTH = 200
 """Help texts are wrapped by click, never cut."""
 
@@ -100,8 +101,11 @@ def run(argv: Sequence[str]) -> int:
         code = cli.main(list(argv), prog_name="clusterctl", standalone_mode=False)
     except ClusterctlError as error:
         return _print_error(error, argv)
-    except click.exceptions.Abort:
-        echo("interrupted; run the same command again to go on", err=True)
+    except click.exceptions.Abort as aborted:
+        from clusterctl_cli.approval import DeclinedError
+
+        declined = isinstance(aborted, DeclinedError)
+        echo("declined: nothing was changed" if declined else INTERRUPTED, err=True)
         return 130
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

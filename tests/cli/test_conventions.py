@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import click
 import pytest
 import yaml
 
+from clusterctl_cli import approval
 from clusterctl_cli.command_groups import COMMANDS, SECTIONS
 from clusterctl_cli.main import cli, run
 from tests.cli.site_of_three import write
@@ -31,6 +33,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
         yield from leaves(child, (*path, name))
 
 
+ASKING = re.compile(r"\bclick\.(?:prompt|confirm|getchar|pause)\(|\bgetpass\.getpass|from click import|[^.\w]input\(")
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
@@ -161,6 +164,19 @@ def test_what_is_misspelt_gets_a_suggestion(
     assert first.startswith(f"error: {where}: there is no ")
     assert second.startswith("  → did you mean ")
     assert meant in second
+
+
+def test_one_module_asks() -> None:
+    """A question without a terminal is wrong usage everywhere: every other module asks through `approval`."""
+    root = Path(approval.__file__).parents[2]
+    files = (
+        file
+        for folder in ("burnin", "cli", "inventory", "lab", "src", "web")
+        for file in root.glob(f"{folder}/**/*.py")
+    )
+    assert {file.name for file in files if "tests" not in file.parts and ASKING.search(file.read_text())} == {
+        "approval.py"
+    }
 
 
 def modules(*argv: str) -> set[str]:

@@ -17,6 +17,7 @@ from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId
 from clusterctl.operations.context import open_site
+from clusterctl_cli import main
 from clusterctl_cli.main import cli
 from tests.cli.site_of_three import HOT, PROOF, SWAPPED, append, quarantined, run, seq, write
 from tests.events import new_event
@@ -268,6 +269,27 @@ def test_a_wipe_takes_the_right_serial(site: Path) -> None:
         run(site, "retire", "n1", "--wipe", "--reason", "sold", typed="S2\n")
     with pytest.raises(UsageError, match="needs the machine's serial"):
         run(site, "retire", "n1", "--wipe", *WHY)
+    assert seq(site) == before
+
+
+def test_a_wipe_without_a_terminal(site: Path) -> None:
+    """Wrong usage with the option that answers, and not an interruption; nothing is done."""
+    before = seq(site)
+    with pytest.raises(UsageError, match="no terminal to ask on") as refused:
+        run(site, "retire", "n1", "--wipe", "--reason", "sold")
+    assert refused.value.exit_code == 2
+    assert (refused.value.where, "pass --serial SERIAL" in refused.value.remedy) == ("--serial", True)
+    assert seq(site) == before
+
+
+def test_a_no_is_no_interruption(site: Path) -> None:
+    """Nothing is to be run again."""
+    before = seq(site)
+    with CliRunner().isolation(input="n\n") as (_, errors, *_):
+        code = main.run(["hold", "n1", "--reason", "ticket 7", "--site", str(site)])
+        printed = errors.getvalue().decode()
+    assert code == 130
+    assert printed.splitlines()[-1] == "declined: nothing was changed"
     assert seq(site) == before
 
 

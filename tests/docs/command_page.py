@@ -35,7 +35,7 @@ command line itself: `CLUSTERCTL_WRITE_PAGES=1 pytest tests/docs/test_command_pa
 | 1 | some node failed or is held, or something could not be measured |
 | 2 | wrong usage or wrong input: the message names file, line and field |
 | 3 | the environment is broken: a tool is missing, no database, no network |
-| 130 | interrupted; run the same command again to go on |
+| 130 | interrupted; run the same command again to go on; or a question was answered with no: nothing was changed |
 """
 
 

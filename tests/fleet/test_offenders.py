@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.reporting.offenders import Offenders, offenders
+from clusterctl.fleet.reporting.offenders import KINDS, Offenders, offenders
 from tests.events import new_event, written
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -28,6 +28,15 @@ def quarantined(node: str, at: datetime, serial: str = "", subject: str = "gpu3"
 
 def released(node: str, at: datetime) -> Event:
     return event(node, Kind.NODE_RELEASED, at, to="cabled", reason="repaired")
+
+
+def revalidated(node: str, at: datetime, was: str = "quarantined") -> Event:
+    more = {"since": "discover", "to": "seen", "was": was, "origin": "operator"}
+    return event(node, Kind.REVALIDATION_ORDERED, at, reason="repaired", **more)
+
+
+def reinstalled(node: str, at: datetime) -> Event:
+    return event(node, Kind.REINSTALL_ORDERED, at, reason="again", serial="S1", root_disk="DISK-S1", was="quarantined")
 
 
 def found(*events: Event, machines: tuple[str, ...] = ()) -> Offenders:
@@ -55,6 +64,24 @@ def test_old_deeds_are_forgotten() -> None:
         quarantined("n1", day(40)), released("n1", day(26)), quarantined("n1", day(3)), quarantined("n1", day(1))
     )
     assert [one.out for one in twice.nodes] == [timedelta(days=2 + 3)]
+
+
+def test_each_order_that_leads_out_of_quarantine_ends_the_time_out() -> None:
+    """Release, revalidation and reinstallation, as the journal is read: by `KINDS`. A healthy node's ends nothing."""
+    for ending in (released, revalidated, reinstalled):
+        before = ending("n1", day(27))  # it was quarantined before the window began
+        events = [part for n in (20, 10) for part in (quarantined("n1", day(n)), ending("n1", day(n - 1)))]
+        read = [one for one in (before, *events) if one.kind in KINDS]
+        assert [one.out for one in found(*read).nodes] == [timedelta(days=1 + 1 + 1)]
+    gold = [revalidated("n1", day(27), was="gold"), quarantined("n1", day(3)), quarantined("n1", day(2))]
+    assert [one.out for one in found(*gold).nodes] == [timedelta(days=3)]
+
+
+def test_an_erase_before_retirement_is_no_offence() -> None:
+    """`retire --wipe` quarantines by the serial of the whole machine."""
+    erase = {"check": "operator", "serial": "M1", "by_operator": True}
+    by_hand = [event("n1", Kind.NODE_QUARANTINED, day(n), **erase, **STOP) for n in (9, 5)]
+    assert found(*by_hand, machines=("M1",)) == Offenders()
 
 
 def test_what_an_operator_decides_is_no_offence() -> None:

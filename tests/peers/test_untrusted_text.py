@@ -132,6 +132,16 @@ def test_a_log() -> None:
     assert not has_unseen(first)
 
 
+def test_a_traceback_in_a_log() -> None:
+    """The message of an exception repeats a peer's text of several lines; with a stack that was asked for, too."""
+    error = ValueError(f"x\n{EVIL}\n2026-11-28 GOLD")
+    record = logging.LogRecord("clusterctl.x", logging.INFO, "x.py", 1, "%s", (EVIL,), (ValueError, error, None))
+    record.stack_info = "Stack\n2026-11-28 GOLD"
+    _, *others = RedactingFormatter(FORM).format(record).split("\n")
+    assert len([line for line in others if "GOLD" in line]) == 2
+    assert all(line.startswith("    ") for line in others)
+
+
 def test_colours_are_ours_alone() -> None:
     """On a terminal a table has colours; a text in it has none of its own."""
     console = VisibleConsole(force_terminal=True, color_system="standard", width=200)

@@ -101,7 +101,7 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
             raise UsageError("--serial goes with --wipe", where="--serial", remedy="add --wipe, or leave it out")
         return _decide("retire", folder, {**options, "nodes": (node,)})
     from clusterctl.operations import wipe as operation
-    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.approval import Flags, ask, carry_out
     from clusterctl_cli.context import open_context
     from clusterctl_cli.output import preview_lines
 
@@ -111,7 +111,9 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
         operation.preview(context, request)
         if flags.yes:
             operation.require_serial(context.node(node), serial)
-        serial = click.prompt("Type the serial of the machine that loses all data on its drives", err=True)
+        question = "Type the serial of the machine that loses all data on its drives"
+        remedy = "pass --serial SERIAL, as it stands on the machine's label"
+        serial = ask(question, option="--serial", remedy=remedy)
         operation.require_serial(context.node(node), serial)
     request = operation.WipeRequest(node=node, serial=serial, **options)
     if flags.yes and not flags.dry_run:  # what is erased is always printed

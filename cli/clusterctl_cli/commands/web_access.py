@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +148,7 @@ def _change(change: str, options: dict[str, Any], *, password: Path | None = Non
     if not approve(preview, flags):
         return 0
     if request.change in (web_access.AccessChange.ADD_USER, web_access.AccessChange.SET_PASSWORD):
-        request = replace(request, password=web_access.read_password(password) if password else _ask())
+        request = replace(request, password=web_access.read_password(password) if password else _asked())
     result = web_access.run(context, request, Control(preview.digest, print_event))
     print_result(result, as_json=flags.as_json)
     if not flags.as_json and "token" in result.outcomes[0].values:
@@ -157,10 +156,7 @@ def _change(change: str, options: dict[str, Any], *, password: Path | None = Non
     return result.exit_code
 
 
-def _ask() -> str:
-    from clusterctl.fleet.errors import UsageError
+def _asked() -> str:
+    from clusterctl_cli.approval import ask
 
-    if not sys.stdin.isatty():
-        remedy = "pass --password-file FILE"
-        raise UsageError("there is no terminal to ask for the password", where="--password-file", remedy=remedy)
-    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    return ask("Password", option="--password-file", remedy="pass --password-file FILE", hidden=True)

@@ -13,12 +13,13 @@ WIDTH = 160
 _AROUND = 2
 
 
-def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -> str:
+def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = (), about: str = "") -> str:
     """Return at most `LINES` lines of raw output: the first, the one that names the part, and those around the line
     with the measured value. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
 
     `part`, `measured`: words, the most specific first. The value is looked for behind the part's line, and before the
-    next block of its kind: a line that begins as the part's line does.
+    next block of its kind: a line that begins as the part's line does. Of several lines with it, the one that has most
+    words of `about`: the check's name and what it found.
     """
     if kind := kind_of(content):
         return f"(a {kind} picture of {len(content)} bytes: clusterctl nodes NODE --evidence DIGEST > FILE)"
@@ -27,7 +28,7 @@ def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -
         return "\n".join(map(_cut, lines))
     named = _line_with(lines, part, 1, len(lines))
     end = len(lines) if named is None else _end_of_block(lines, named)
-    value = _line_of_value(lines, measured, named or 1, end)
+    value = _line_of_value(lines[:end], measured, named or 1, about)
     hit = value if value is not None else named or 1
     start = min(max(1, hit - _AROUND), len(lines) - LINES + 1)
     end = start + LINES - 1
@@ -45,15 +46,24 @@ def _line_with(lines: Sequence[str], words: Iterable[str], start: int, end: int)
     return next((start + at for word in wanted for at, line in enumerate(folded) if word in line), None)
 
 
-def _line_of_value(lines: Sequence[str], values: Iterable[str], start: int, end: int) -> int | None:
-    """Return the first of `lines[start:end]` with one of `values` as value: behind `:` or `=`, else a whole word."""
+def _line_of_value(lines: Sequence[str], values: Iterable[str], start: int, about: str) -> int | None:
+    """Return the line from `start` on with one of `values` as value: behind `:` or `=`, else a whole word.
+
+    Of several the one that shares most words with `about`, then the first.
+    """
+    wanted = _words(about)
     for value in filter(None, values):
         word = rf"{re.escape(value)}(?!\w|\.\d)"
         for pattern in (rf"[:=]\s*{word}", rf"(?<![\w.]){word}"):
-            found = next((at for at in range(start, end) if re.search(pattern, lines[at], re.IGNORECASE)), None)
-            if found is not None:
-                return found
+            found = [at for at in range(start, len(lines)) if re.search(pattern, lines[at], re.IGNORECASE)]
+            if found:
+                return max(found, key=lambda at: (len(wanted & _words(lines[at])), -at))
     return None
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text in lower case, without the `s` of a plural."""
+    return {word.rstrip("s") for word in re.findall(r"[a-z]{2,}", text.casefold())}
 
 
 def _end_of_block(lines: Sequence[str], named: int) -> int:

@@ -103,7 +103,10 @@ def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidenc
     shown = [(item, fabric_excerpt(item.content, ends)) for item in there]
     shown.sort(key=lambda pair: not pair[1])  # stable: the fabric's lines of the ends that are wrong first
     words = [measured, *measured.split()[:1]]
-    exhibits = tuple(_exhibit(item, text or excerpt(item.content, named, words)) for item, text in shown[:EXHIBITS])
+    about = f"{finding.check} {finding.code.value} {finding.cause}"
+    exhibits = tuple(
+        _exhibit(item, text or excerpt(item.content, named, words, about)) for item, text in shown[:EXHIBITS]
+    )
     behind, judged_by = _behind(finding, limits)
     return Charge(finding, part, _model(node, part), behind, judged_by, exhibits, len(finding.evidence) - len(exhibits))
 

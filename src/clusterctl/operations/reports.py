@@ -247,9 +247,8 @@ def part_text(part: BadPart, names: Mapping[NodeId, str]) -> str:
 
 
 def _what(offence: Offence) -> str:
-    if offence.check == "person":
-        return "an operator's decision"
-    return f"{offence.check} on {offence.subject}" if offence.subject not in ("", "node") else offence.check
+    found_by = "an operator's decision" if offence.by_operator else offence.check
+    return f"{found_by} on {offence.subject}" if offence.subject not in ("", "node") else found_by
 
 
 def _overview(context: SiteContext) -> ReportOverview:

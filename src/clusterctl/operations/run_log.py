@@ -26,17 +26,15 @@ PROGRESS = "clusterctl.progress"
 class RedactingFormatter(logging.Formatter):
     """Replaces each secret that this process has read, and shows what peers hide, in log lines and their tracebacks.
 
-    A message of several lines is indented: no text of a peer looks like a line of the log. Times are UTC.
+    Every line after the first is indented, also those of a traceback: no text of a peer looks like a line of the log.
+    Times are UTC.
     """
 
     converter = staticmethod(time.gmtime)
     default_msec_format = "%s.%03dZ"
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible(redacted(super().format(record)))
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
-        return super().formatMessage(record).replace("\n", "\n    ")
+        return visible(redacted(super().format(record))).replace("\n", "\n    ")
 
 
 def requests_made() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,19 @@ def test_an_excerpt_has_the_part_and_the_line_that_failed() -> None:
     elsewhere = excerpt(smi(7, 0, 7).encode(), ["1653001"], ["7"]).split("\n")
     assert not [line for line in elsewhere if "Correctable" in line]
     assert "Serial Number : 1653001" in [line.strip() for line in elsewhere]
+
+
+SMI = Path(__file__).parents[2] / "burnin/data/healthy/nvidia_smi.txt"
+
+
+def test_an_excerpt_has_the_counter_and_not_the_number_of_the_gpu() -> None:
+    """Recorded output, in which GPU 1 has one error: its minor number is 1, too."""
+    first, _, rest = SMI.read_text().partition("GPU 00000000:43:00.0")
+    before, counter, behind = rest.partition("DRAM Uncorrectable            : 0")
+    content = f"{first}GPU 00000000:43:00.0{before}{counter[:-1]}1{behind}".encode()
+    named, about = ["165000010001"], "gpu_ecc gpu_ecc_uncorrectable 1 uncorrectable memory error"
+    assert "DRAM Uncorrectable            : 1" in excerpt(content, named, ["1"], about)
+    assert "DRAM Uncorrectable            : 1" not in excerpt(content, named, ["1"])
 
 
 FABRIC = """\

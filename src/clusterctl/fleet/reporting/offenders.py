@@ -14,13 +14,20 @@ from datetime import datetime, timedelta
 
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.node import NodeId, Stage
-from clusterctl.fleet.payloads.decisions import NodeReleased
+from clusterctl.fleet.payloads.decisions import NodeReleased, ReinstallOrdered, RevalidationOrdered
 from clusterctl.fleet.payloads.node import NodeQuarantined
 
 WINDOW = timedelta(days=28)
 REPEATED = 2
 """So many offences make an offender."""
-KINDS = (Kind.NODE_QUARANTINED, Kind.NODE_RELEASED, Kind.NODE_MERGED, Kind.NODE_RETIRED)
+KINDS = (
+    Kind.NODE_QUARANTINED,
+    Kind.NODE_RELEASED,
+    Kind.REVALIDATION_ORDERED,
+    Kind.REINSTALL_ORDERED,
+    Kind.NODE_MERGED,
+    Kind.NODE_RETIRED,
+)
 """What offences and the time out of service are read from."""
 
 
@@ -34,6 +41,7 @@ class Offence:
     subject: str
     serial: str
     cause: str
+    by_operator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
         outages.count(node, event)
         if event.kind in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
             found.pop(node, None)
-        elif isinstance(event.payload, NodeQuarantined) and _blames(event.payload):
+        elif isinstance(event.payload, NodeQuarantined) and _blames(event.payload, machines):
             offence = _offence(node, event.at, event.payload)
             found.setdefault(node, []).append(offence)
             all_of_them.append(offence)
@@ -102,13 +110,16 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
     return Offenders(tuple(nodes), _parts(all_of_them, machines))
 
 
-def _blames(payload: NodeQuarantined) -> bool:
-    """Return whether a quarantine counts as an offence: a check found it, or an operator named the part."""
-    return not payload.by_operator or bool(payload.serial)
+def _blames(payload: NodeQuarantined, machines: Collection[str]) -> bool:
+    """Return whether a quarantine counts as an offence: a check found it, or an operator named the part.
+
+    A quarantine before an erase carries the serial of the whole machine, which is no part.
+    """
+    return not payload.by_operator or (bool(payload.serial) and payload.serial not in machines)
 
 
 def _offence(node: NodeId, at: datetime, payload: NodeQuarantined) -> Offence:
-    return Offence(node, at, payload.check, payload.subject, payload.serial, payload.cause)
+    return Offence(node, at, payload.check, payload.subject, payload.serial, payload.cause, payload.by_operator)
 
 
 def _parts(offences: Sequence[Offence], machines: Collection[str]) -> tuple[BadPart, ...]:
@@ -121,6 +132,8 @@ def _parts(offences: Sequence[Offence], machines: Collection[str]) -> tuple[BadP
 
 
 NONE = Offenders()
+_ENDINGS = (NodeReleased, RevalidationOrdered, ReinstallOrdered)
+"""Orders that lead out of quarantine, where the node was in it."""
 
 
 class _Outages:
@@ -133,13 +146,13 @@ class _Outages:
         self._counted: set[NodeId] = set()
 
     def count(self, node: NodeId, event: Event) -> None:
-        if isinstance(event.payload, NodeReleased) and event.payload.was is not Stage.QUARANTINED:
+        if isinstance(event.payload, _ENDINGS) and event.payload.was is not Stage.QUARANTINED:
             return
         first = node not in self._counted
         self._counted.add(node)
         if event.kind is Kind.NODE_QUARANTINED:
             self._began.setdefault(node, event.at)
-        elif event.kind is Kind.NODE_RELEASED and first:  # it was quarantined before the window began
+        elif isinstance(event.payload, _ENDINGS) and first:  # it was quarantined before the window began
             self._out[node] += event.at - self._since
         elif node in self._began:
             self._out[node] += event.at - self._began.pop(node)
