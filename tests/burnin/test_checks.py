@@ -123,10 +123,15 @@ Run 'docker run --help' for more information
 JAMMY = {"VERSION_CODENAME": "jammy", "PRETTY_NAME": "Ubuntu 22.04.4 LTS"}
 
 OFFLINE = '"0-5"}, {"field": "Off-line CPU(s) list:", "data": "6,7"'
+HALF = '"0-3"}, {"field": "Off-line CPU(s) list:", "data": "4-7"'
+SOCKETS = '}, {"field": "Socket(s):", "data": "%d"'
 CASES = [
     Case("cpu_frequency", INCONCLUSIVE, "1 of 8 CPUs", broken={"turbostat": lambda t: "".join(t.splitlines(True)[:3])}),
     Case("cpu_frequency", INCONCLUSIVE, "disagree", broken={"lscpu": swap('"0-7"', '"0-5"')}),
     Case("cpu_count", WARN, "does not use 2 of 8 CPUs", broken={"lscpu": swap('"0-7"', OFFLINE)}),
+    Case("cpu_count", INCONCLUSIVE, "as many as a whole processor", broken={"lscpu": swap('"0-7"', HALF)}),
+    Case("cpu_count", WARN, "does not use 4 of 8 CPUs", broken={"lscpu": swap('"0-7"', HALF + SOCKETS % 2)}),
+    Case("cpu_count", FAIL, "only 1 of 2 processors are in use", broken={"lscpu": swap('"0-7"', HALF + SOCKETS % 1)}),
     Case("cpu_count", FAIL, "40 of 48 cores", "CPU1", {"processors": swap("Core Enabled: 48", "Core Enabled: 40")}),
     Case(
         "nvme_health", INCONCLUSIVE, "2 of 9 NVMe", expected=expected(sku=dataclasses.replace(SKU, data_drive_count=9))

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,30 @@ from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.cpu_memory_load import parse_cpu_memory_load
 from clusterctl_burnin.fleet_metrics import samples
 from clusterctl_burnin.node.programs import cpu_memory_load
+from tests.burnin.kit import SKU
 from tests.burnin.solo_kit import Document, counted, findings, loaded, package, readings
 
 FAIL, WARN = Verdict.FAIL, Verdict.WARN
 
 
+def judged(document: Document) -> list[Finding]:
+    """On a node with as many processors as were loaded."""
+    return findings("stress_ng", document, sku=replace(SKU, cpu_count=len(document["packages"])))
+
+
 def seen(document: Document) -> list[tuple[str, Verdict]]:
-    return [(found.subject, found.verdict) for found in findings("stress_ng", document)]
+    return [(found.subject, found.verdict) for found in judged(document)]
 
 
 def only(document: Document) -> Finding:
-    (found,) = findings("stress_ng", document)
+    (found,) = judged(document)
     return found
+
+
+def test_a_processor_that_was_not_loaded_is_unmeasured() -> None:
+    """One package of two proves nothing of the other."""
+    (found,) = findings("stress_ng", loaded(package(0)), sku=replace(SKU, cpu_count=2))
+    assert (found.verdict, found.cause) == (Verdict.INCONCLUSIVE, "1 of 2 processors could be measured")
 
 
 def test_a_recorded_run_is_understood() -> None:

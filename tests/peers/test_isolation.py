@@ -13,15 +13,17 @@ from hypothesis import given
 
 from clusterctl.edges.ansible.transcript import Transcript, redaction
 from clusterctl.edges.journal import SqlJournal
+from clusterctl.edges.maas.machines import MachineListing
+from clusterctl.edges.maas.matching import Finder
 from clusterctl.edges.redfish.connection import Reply
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.node import Inventory, NodeId, Serial, Step
+from clusterctl.fleet.node import Inventory, Mac, NodeId, Serial, Step
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.maas import machines as maas
-from clusterctl.ports import Deadline, HostAddress, LogEntry, Ran
+from clusterctl.ports import BmcAddress, Deadline, HostAddress, InstallError, InstallTarget, LogEntry, Ran
 from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -225,6 +227,8 @@ def machine_body(name: str) -> dict[str, Any]:
 
 
 FIELDS = ("interface_set", "physicalblockdevice_set", "boot_disk", "ip_addresses", "hardware_info", "tag_names", "zone")
+HEAD = ("system_id", "hostname", "status", "status_name", "power_type")
+ABSENT = object()
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -236,6 +240,52 @@ def test_a_machine_of_maas(name: str, poison: str) -> None:
         found = {one.system_id: one for one in maas.machines(bodies)}
         assert found.keys() == set(NAMES)
         assert not any(one.unreadable for key, one in found.items() if key != BAD)
+
+
+@pytest.mark.parametrize("name", HEAD)
+@listed
+def test_a_machine_of_maas_without_an_understood_head(name: str, poison: str) -> None:
+    """Neither its id, its name nor its status is needed to list the others."""
+    for value in (poison, [poison], {"x": poison}, 7, -1, 1e300, None, ABSENT):
+        bad = {key: one for key, one in (machine_body(BAD) | {name: value}).items() if one is not ABSENT}
+        found = maas.machines([bad if one == BAD else machine_body(one) for one in NAMES])
+        assert [one.system_id for one in found if one.system_id in {*NAMES} - {BAD}] == [n for n in NAMES if n != BAD]
+        assert not any(one.unreadable for one in found if one.system_id in {*NAMES} - {BAD})
+        assert found[2].macs == ("02:00:00:00:00:01",)
+        if value is None and name in ("system_id", "hostname", "status"):
+            assert found[2].unreadable
+
+
+@dataclass
+class Listing:
+    """What MAAS lists, whatever is sought."""
+
+    bodies: list[dict[str, Any]]
+
+    def by_macs(self, macs: Sequence[Mac], deadline: Deadline) -> MachineListing:
+        found = {one.system_id: one for one in maas.machines(self.bodies)}
+        return MachineListing(found, {name: seen()[0] for name in found})
+
+    def by_hostnames(self, names: Sequence[str], deadline: Deadline) -> MachineListing:
+        return MachineListing({}, {})
+
+
+@pytest.mark.parametrize("name", ["system_id", "hostname", "status", "zone"])
+def test_nothing_is_done_to_an_unreadable_machine_of_maas(name: str) -> None:
+    """Before an act, it is refused with the reason: its owner is not known. The others are found."""
+    macs = {one: Mac(f"02:00:00:00:00:0{number}") for number, one in enumerate(NAMES)}
+    bodies = [machine_body(one) | {"interface_set": [{"mac_address": macs[one]}]} for one in NAMES]
+    bodies[NAMES.index(BAD)] |= {name: -1}
+    finder = Finder(Listing(bodies))
+    for one in NAMES:
+        target = InstallTarget(one, Serial("S"), (macs[one],), BmcAddress(one, "", ""), Serial("D"), "", "ops", "")
+        if one != BAD:
+            found = finder.find(target, Deadline.after(60))
+            assert found is not None
+            assert found.value.system_id == one
+            continue
+        with pytest.raises(InstallError, match="not understood"):
+            finder.find(target, Deadline.after(60))
 
 
 @dataclass

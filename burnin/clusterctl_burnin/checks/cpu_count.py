@@ -1,6 +1,7 @@
 """cpu_count: the node has as many working processors as its SKU, with all their cores.
 
-CPUs that the kernel does not use are a warning: a site may switch SMT or single CPUs off on purpose.
+CPUs that the kernel does not use are a warning: a site may switch SMT or single CPUs off on purpose. A whole processor
+without a CPU in use fails.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.host.cpu_memory import ProcessorSocket, parse_lscpu, parse_processors
+from clusterctl.formats.host.cpu_memory import KernelCpus, ProcessorSocket, parse_lscpu, parse_processors
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.checks.cpu_frequency import LSCPU
 from clusterctl_burnin.probe import Probe, Readings
 
 PROCESSORS = Probe("processors", ("dmidecode", "-t", "4"), role="base")
 _NAME = "cpu_count"
+_LOOK = "read lscpu and the kernel's command line (nosmt, maxcpus); look in the kernel log"
 _REPLACE = "let the vendor's technician reseat or replace the processor"
 
 
@@ -32,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         measured=Quantity(working, "processors"),
         expected=exactly(wanted, "processors"),
     )
-    yield from (*_without_cores(sockets), *_offline(readings)) or (all_there,)
+    yield from (*_without_cores(sockets), *_offline(readings, wanted)) or (all_there,)
 
 
 def _wrong_count(sockets: Sequence[ProcessorSocket], working: int, wanted: int) -> Finding:
@@ -72,19 +74,31 @@ def _without_cores(sockets: Sequence[ProcessorSocket]) -> Iterator[Finding]:
             )
 
 
-def _offline(readings: Readings) -> Iterator[Finding]:
+def _offline(readings: Readings, wanted: int) -> Iterator[Finding]:
     cpus = parse_lscpu(readings.text(LSCPU))
     if cpus.offline:
-        count = len(cpus.offline)
+        count, total = len(cpus.offline), len(cpus.offline) + len(cpus.online)
+        verdict, why = _weight_of_offline(cpus, wanted)
         yield Finding(
             check=_NAME,
-            verdict=Verdict.WARN,
+            verdict=verdict,
             code=Code.CPUS_OFFLINE,
-            cause=f"the kernel does not use {count} of {count + len(cpus.online)} CPUs",
+            cause=f"the kernel does not use {count} of {total} CPUs{why}",
             measured=Quantity(len(cpus.online), "CPUs"),
-            expected=exactly(count + len(cpus.online), "CPUs"),
-            remedy="read lscpu and the kernel's command line (nosmt, maxcpus); look in the kernel log",
+            expected=exactly(total, "CPUs"),
+            remedy=_LOOK,
         )
+
+
+def _weight_of_offline(cpus: KernelCpus, wanted: int) -> tuple[Verdict, str]:
+    """Return the verdict on CPUs that are off, and what it rests on: is a whole processor among them?"""
+    if cpus.sockets is not None:
+        lost = cpus.sockets < wanted
+        why = f": only {cpus.sockets} of {wanted} processors are in use"
+        return (Verdict.FAIL, why) if lost else (Verdict.WARN, "")
+    if len(cpus.offline) * wanted >= len(cpus.offline) + len(cpus.online):
+        return Verdict.INCONCLUSIVE, ": as many as a whole processor has, and lscpu does not report the sockets in use"
+    return Verdict.WARN, ""
 
 
 CHECK = Check(_NAME, (PROCESSORS, LSCPU), _judge, area=Area.PROCESSOR)

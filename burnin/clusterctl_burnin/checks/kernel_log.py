@@ -41,6 +41,7 @@ from clusterctl_burnin.kernel_log.combined import (
     MEDIA,
     Judgement,
     corrected_pcie,
+    explained_kills,
     firmware_errors,
     foreign_drives,
     processor_errors,
@@ -207,9 +208,10 @@ def _foreign(log: KernelLog) -> frozenset[str]:
 def _grouped(messages: Sequence[Message]) -> dict[tuple[str, str], list[tuple[Message, Hit]]]:
     """Return the messages that have a rule of weight, by subject and cause."""
     groups: dict[tuple[str, str], list[tuple[Message, Hit]]] = {}
+    explained = explained_kills(messages)
     for message in messages:
         hit = _hit(message.text)
-        if hit is not None and hit.rule.verdict is not Verdict.PASS:
+        if hit is not None and hit.rule.verdict is not Verdict.PASS and message.text not in explained:
             groups.setdefault((hit.subject, hit.rule.cause), []).append((message, hit))
     return groups
 

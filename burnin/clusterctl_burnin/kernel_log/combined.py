@@ -1,7 +1,8 @@
 """Messages that mean something only together.
 
 Records of the firmware and machine checks, the rate of corrected PCIe errors, adapters that all or alone complain of
-their slot's power, and drives that are none of the node's (USB sticks, the BMC's virtual media, optical drives).
+their slot's power, processes that were killed at the limit of a container or job, and drives that are none of the
+node's (USB sticks, the BMC's virtual media, optical drives).
 """
 
 from __future__ import annotations
@@ -150,6 +151,26 @@ def slot_power(messages: Iterable[Message], starts: Iterable[Message]) -> Iterat
         else:
             cause = "the adapter's slot advertises too little power, as those of all adapters of its kind in this node"
             yield Judgement(subject, Verdict.WARN, cause, f"if its bandwidth is low, {_SLOT}")
+
+
+_NAMED = r"(?:slurm|kubepods|docker|libpod|containerd|crio-|lxc|machine\.slice|user\.slice|pbs|htcondor)"
+OF_A_USER = rf"[^ ]*,oom_memcg=/[^, ]*{_NAMED}"
+"""The control group whose limit was reached, in the kernel's line: one of a container, a job or a user's session."""
+_USERS_LIMIT = re.compile(rf"^oom-kill:constraint=CONSTRAINT_MEMCG\b{OF_A_USER}[^ ]*,pid=(?P<pid>\d+)\b")
+_KILLED = re.compile(r"^Memory cgroup out of memory: Kill(?:ed)? process (?P<pid>\d+) ")
+
+
+def explained_kills(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the messages about kills that the line before explained: a container, a job or a user had that limit."""
+    pids: set[str] = set()
+    texts: set[str] = set()
+    for message in messages:
+        if found := _USERS_LIMIT.match(message.text):
+            pids.add(found["pid"])
+        elif (found := _KILLED.match(message.text)) and found["pid"] in pids:
+            pids.discard(found["pid"])
+            texts.add(message.text)
+    return frozenset(texts)
 
 
 MEDIA = re.compile(r"usb-storage|scsi host\d+: uas|\[sd[a-z]+\]|Attached SCSI removable|Direct-Access|CD-ROM|: ATAPI: ")

@@ -27,13 +27,15 @@ from dataclasses import replace
 
 from clusterctl.fleet.blame import Blame, Certainty, Layer, Role
 from clusterctl.fleet.finding import Verdict
+from clusterctl_burnin.kernel_log.combined import OF_A_USER
 from clusterctl_burnin.kernel_log.rules import KernelLogRules, Rule
 from clusterctl_burnin.package_data import text_of
 
 NAMES = {
     "pci": r"(?P<part>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])",
     "nvme": r"(?P<part>nvme\d+)(?:c\d+)?n\d+(?:p\d+)?\b",
-    "disk": r"(?P<part>(?:sd|vd|xvd|hd|dasd)[a-z]{1,3}|md\d+|dm-\d+|mmcblk\d+)(?:p?\d+)?\b",
+    "disk": r"(?P<part>(?:sd|vd|xvd|hd|dasd)[a-z]{1,3}|mmcblk\d+)(?:p?\d+)?\b",
+    "made": r"(?:md\d+|dm-\d+)(?:p?\d+)?\b",
     "nic": r"(?:bnxt_en|bnx2x?|tg3|be2net|ice|i40e|ixgbe(?:vf)?|igb|igc|iavf|idpf|e1000e?|qede?|qlcnic|netxen|ena|ionic|sfc|cxgb[34]|atlantic|hinic|enic|nfp|fm10k|efa|irdma|mana|gve|hns3|liquidio)",
     "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|mvumi|mpi3mr\d*|pm80\w+:?|hisi_sas\w*|isci|arcmsr|3w-\w+|ahci|bfa|fnic|snic|csiostor|qed[if]|qla4xxx|mpt(?:base|sas|scsih|spi)|stex|hptiop|esas2r)",
     "place": r"(?: \[?%pci%\]?[\w-]*)?",
@@ -201,6 +203,18 @@ RULES = (
         ),
         cause="a drive does not read or write",
         remedy="read smartctl -a of the drive; reseat it, then replace it",
+    ),
+    Rule(
+        "node",
+        Verdict.INCONCLUSIVE,
+        words=(" error, dev ", "Buffer I/O error on dev", "page write due to I/O error"),
+        patterns=(
+            r"\b(?:critical medium|critical target|protection|timeout|critical nexus|recoverable transport|link|I/O) error, dev %made%",
+            r"Buffer I/O error on dev(?:ice)? %made%",
+            r"^lost (?:a?sync )?page write due to I/O error on %made%",
+        ),
+        cause="a device that is made of others (RAID, LVM, multipath) does not read or write",
+        remedy="read lsblk, mdadm --detail or dmsetup status, and the health of the drives below it",
     ),
     Rule(
         "node",
@@ -681,10 +695,19 @@ RULES = (
     Rule(
         "node",
         Verdict.WARN,
-        words=("oom-killer", "oom-kill:", "Memory cgroup out of memory"),
-        patterns=(r"invoked oom-killer", r"oom-kill:constraint=CONSTRAINT_MEMCG", r"Memory cgroup out of memory"),
-        cause="a program reached the limit of its memory, and the kernel killed it",
+        words=("oom-killer", "oom-kill:"),
+        patterns=(r"invoked oom-killer", rf"oom-kill:constraint=CONSTRAINT_MEMCG\b{OF_A_USER}"),
+        cause="a program of a container, a job or a user reached the limit of its memory, and the kernel killed it",
         remedy="find which process it was",
+        blame=_MEMORY_USED_UP,
+    ),
+    Rule(
+        "node",
+        Verdict.INCONCLUSIVE,
+        words=("oom-kill:", "Memory cgroup out of memory"),
+        patterns=(r"oom-kill:constraint=CONSTRAINT_MEMCG\b", r"Memory cgroup out of memory"),
+        cause="the kernel killed a process at a limit of memory, and names no container, job or user that had it",
+        remedy="find which process it was; reboot the node and run the burn-in again",
         blame=_MEMORY_USED_UP,
     ),
     Rule(

@@ -54,7 +54,7 @@ class GroupLoad:
     two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
     `by_rail`: it measures each device by itself. A node is unmeasured on a device that its partners lack.
-    A node with a fault takes part in none: it would spoil the results of its partners.
+    A node with a fault of a part that it needs takes part in none: it would spoil the results of its partners.
     """
 
     name: str

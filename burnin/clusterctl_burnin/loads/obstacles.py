@@ -1,7 +1,8 @@
 """Which findings keep a node from which loads: those against a part that the load needs.
 
 All other loads of one node run although the node has failed: one repair then finds more faults of the node. A load of
-several nodes needs every part: a faulty node would spoil the results of its partners.
+several nodes needs every part except drives, services and name servers, which none of them uses: a faulty node would
+spoil the results of its partners.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _BY_CODE = {
     Code.SXID: frozenset({Area.NVLINK}),
 }
 """A finding of the kernel log about a part counts against that part."""
+_GROUP_NEEDS = EVERY_AREA - {Area.STORAGE, Area.SERVICES}
+_NAME_SERVERS = "dns"
+"""Of the areas of the network, what no load uses: loads call each other by address."""
 
 
 def obstacle(needs: frozenset[Area], findings: Iterable[Finding]) -> Finding | None:
@@ -33,13 +37,15 @@ def obstacle(needs: frozenset[Area], findings: Iterable[Finding]) -> Finding | N
 
 def needs_of(load: str) -> frozenset[Area]:
     """Return what a load of the registry needs."""
-    return NODE_LOADS[load].needs if load in NODE_LOADS else EVERY_AREA
+    return NODE_LOADS[load].needs if load in NODE_LOADS else _GROUP_NEEDS
 
 
 def _affected_areas(finding: Finding) -> frozenset[Area]:
     """Return the areas that it puts in doubt: none for a load of several nodes, all for an unknown check."""
     if finding.code in _BY_CODE:
         return _BY_CODE[finding.code]
+    if finding.check == _NAME_SERVERS:
+        return frozenset({Area.SERVICES})
     if finding.check in CHECKS:
         return frozenset({CHECKS[finding.check].area})
     if finding.check in NODE_LOADS:

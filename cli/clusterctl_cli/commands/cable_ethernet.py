@@ -50,7 +50,8 @@ def _as_json(verification: EthernetVerification) -> dict[str, object]:
         {"link": [str(item.cable.source), str(item.cable.destination)], "reason": item.reason}
         for item in verification.unmeasured
     ]
-    return verification_json(verification) | {"not_measured": silent}
+    disputed = [{"port": str(port), "reason": reason} for port, reason in sorted(verification.disputed.items())]
+    return verification_json(verification) | {"not_measured": silent, "disputed": disputed}
 
 
 def _by_reason(verification: EthernetVerification) -> dict[str, list[str]]:
@@ -72,6 +73,8 @@ def _print(result: NetworkCablesResult) -> None:
         shown = ", ".join(links[:_NAMED])
         more = f" and {len(links) - _NAMED} more, all named with --json" if len(links) > _NAMED else ""
         console.print(Text(f"not measured, {len(links)}: {reason}: {shown}{more}", style="magenta"))
+    for port, reason in sorted(verification.disputed.items()):
+        console.print(Text(f"disputed: what {port} reports: {reason}", style="magenta"))
     silent = result.live.silent if result.live is not None else {}
     for name, missing in sorted(silent.items()):
         console.print(Text(f"INCONCLUSIVE {name}: {missing.reason}", style="magenta"))
@@ -81,5 +84,6 @@ def _print(result: NetworkCablesResult) -> None:
     )
     good = result.exit_code == 0
     findings, unmeasured = len(verification.explanations), len(verification.unmeasured)
-    verdict = "all as planned" if good else f"{findings} to repair, {unmeasured} not measured"
+    doubts = f", {len(verification.disputed)} reports disputed" if verification.disputed else ""
+    verdict = "all as planned" if good else f"{findings} to repair, {unmeasured} not measured{doubts}"
     console.print(Text(f"{counts}: {verdict}", style="green" if good else "red"))

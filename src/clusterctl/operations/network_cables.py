@@ -58,9 +58,10 @@ class NetworkCablesResult:
 
     @property
     def exit_code(self) -> int:
-        """0: every planned cable was measured and is right, there is no other, and no host was silent."""
+        """0: every planned cable was measured and is right, no report claims another, and no host was silent."""
         silent = self.live is not None and self.live.silent
-        return 1 if self.verification.explanations or self.verification.unmeasured or silent else 0
+        found = self.verification
+        return 1 if found.explanations or found.unmeasured or found.disputed or silent else 0
 
 
 def run_recorded(request: NetworkCablesRequest) -> NetworkCablesResult:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from clusterctl.cabling.ethernet.findings import MissingReport, ethernet_findings
 from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.fabric.wiring import settle
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.network.lldp import LldpReport, Neighbour
+from clusterctl.fleet.node import Mac
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 
 HEADER = "source_device,source_port,destination_device,destination_port,source_rack,destination_rack\n"
@@ -92,10 +97,67 @@ def test_a_host_that_cannot_be_asked_is_inconclusive():
 
 
 def test_two_hosts_on_one_port():
-    """An unmanaged switch between: neither is called wrong, both unmeasured."""
+    """Another host on a port where plan and report of its own host agree: only the other one is held back."""
     found = judged(ALL | {"n3": {"eth0": "mgmt swp2"}})
-    assert {found[name][0].verdict for name in ("n2", "n3")} == {Verdict.INCONCLUSIVE}
-    assert "both receive LLDP from mgmt swp2" in found["n2"][0].cause
+    assert [found[name][0].verdict for name in ("n1", "n2", "n3")] == [
+        Verdict.PASS,
+        Verdict.PASS,
+        Verdict.INCONCLUSIVE,
+    ]
+    assert "n2 eth0 and n3 eth0 both receive LLDP from mgmt swp2" in found["n3"][0].cause
+
+
+def test_an_invented_interface_is_a_finding_on_its_host_alone():
+    """A host whose cables are as planned, and which reports another host's switch port too."""
+    found = judged(ALL | {"n3": {"eth0": "mgmt swp3", "x0": "mgmt swp2", "x1": "data swp1", "x2": "n2 eth7"}})
+    assert [found[name][0].verdict for name in ("n1", "n2")] == [Verdict.PASS] * 2
+    assert [(one.verdict, one.subject) for one in found["n3"]] == [
+        (Verdict.INCONCLUSIVE, port) for port in ("x0", "x1", "x2")
+    ]
+
+
+PORTS = [
+    *((switch, f"swp{number}") for switch, number in itertools.product(("mgmt", "data"), (1, 2, 3, 9, 21, 22))),
+    *((host, nic) for host, nic in itertools.product(("n1", "n2", "n3", "stranger"), ("eth0", "eth1", "bmc", "x0"))),
+]
+MACS = {("n1", "eth0"): Mac("02:00:00:00:00:01"), ("n2", "eth0"): Mac("02:00:00:00:00:02")}
+CLAIMS = st.builds(
+    lambda nic, port, by_mac: Neighbour(nic, port[0], (port[1],), MACS.get(port) if by_mac else None),
+    st.sampled_from(["eth0", "eth1", "bmc", "x0", "x1"]),
+    st.sampled_from(PORTS),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    claims=st.lists(CLAIMS, max_size=12),
+    stolen=st.dictionaries(st.sampled_from(["eth0", "x0"]), st.sampled_from(list(MACS.values()))),
+    switches=st.booleans(),
+)
+@example(
+    claims=[
+        Neighbour(f"x{n}", *port)
+        for n, port in enumerate([("mgmt", ("swp1",)), ("mgmt", ("swp2",)), ("data", ("swp1",))])
+    ],
+    stolen={},
+    switches=False,
+)
+@example(claims=[], stolen={"x0": MACS["n1", "eth0"], "eth0": MACS["n2", "eth0"]}, switches=True)
+def test_one_hosts_report_changes_nothing_for_the_others(claims, stolen, switches):
+    """Whatever n3 reports of neighbours and of its own MAC addresses, n1 and n2 have what they have without it."""
+    seen = reports(ALL)
+    for (host, nic), mac in MACS.items():
+        seen[host] = replace(seen[host], interfaces={nic: mac})
+    if switches:
+        near = [Neighbour(f"swp{n}", host, ("eth0",), MACS.get((host, "eth0"))) for n, host in enumerate(ALL, 1)]
+        seen |= {"mgmt": LldpReport(tuple(near)), "data": LldpReport((Neighbour("swp1", "n1", ("eth1",)),))}
+    seen["n3"] = LldpReport(tuple(claims), stolen)
+    found = ethernet_findings(PLAN, verify_ethernet(PLAN, seen), ("n1", "n2", "n3"), {})
+    assert [(one.verdict, one.measured) for name in ("n1", "n2") for one in found[name]] == [
+        (Verdict.PASS, "2 cables right"),
+        (Verdict.PASS, "1 cable right"),
+    ]
 
 
 def test_a_host_that_the_plan_forgot():

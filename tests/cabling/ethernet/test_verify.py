@@ -168,7 +168,9 @@ def test_own_interfaces_report_macs_too():
 
 
 def test_several_senders_on_one_port_are_unclear():
-    """A port that sees two planned devices, or is seen by two, proves nothing of its cable: unmeasured, with the reason."""
+    """A port that sees two planned devices proves nothing of its cable, nor does one whose neighbour is another's by plan
+    and report: unmeasured, with the reason.
+    """
     reports = reports_of(ALL, HOSTS)
     both = LldpReport((*reports["node001"].neighbours, Neighbour("ens1f0", "leaf-2", ("Ethernet40",))))
     unclear = verify_ethernet(PLAN, reports | {"node001": both})
@@ -242,7 +244,20 @@ def test_the_command_when_all_is_well(site):
         "devices_to_visit": 0,
         "warnings": [],
         "not_measured": [],
+        "disputed": [],
     }
+
+
+def test_the_command_with_an_invented_interface(site):
+    """Every cable is proven, and the exit code is still 1: one report contradicts another."""
+    own = reports_of(ALL, ["node003"])["node003"].neighbours
+    invented = LldpReport((*own, Neighbour("x0", "leaf-1", ("Ethernet1",))))
+    (site / "lldp/node003.json").write_text(as_lldpctl(invented))
+    result = run(site)
+    assert result.exit_code == 1
+    assert "disputed: what node003 x0 reports: node001 ens1f0 and node003 x0 both receive LLDP" in result.stdout
+    assert "9 of 9 planned cables are proven, 9 observed: 0 to repair, 0 not measured, 1 reports" in result.stdout
+    assert [one["port"] for one in json.loads(run(site, "--json").stdout)["disputed"]] == ["node003 x0"]
 
 
 def test_the_command_with_findings(site):

@@ -102,6 +102,20 @@ def test_an_absent_switch_is_named(shape, absent):
     assert not found.as_planned
 
 
+@pytest.mark.parametrize("absent", ["leaf-0-0", "leaf-2-3"])
+def test_hosts_that_lack_an_adapter_are_no_pass(absent):
+    """The first and the last leaf leave no gap: the hosts of one group without an adapter that others have are named."""
+    world = World(Shape(groups=3, rails=4, hosts=6, spines=4, cores=0, trunks=2).plan())
+    world.cables = [cable for cable in world.cables if all(port.guid != world.guids[absent] for port in cable)]
+    found = verify_unplanned(world.fabric()).verification
+    (explanation,) = found.explanations
+    _, group, rail = absent.split("-")
+    assert (explanation.kind.value, len(explanation.devices)) == ("no_rule", 6)
+    assert {host[:5] for host in explanation.devices} == {f"node{group}"}
+    assert f"lack mlx5_{rail}" in explanation.cause
+    assert not found.as_planned
+
+
 def test_one_gap_alone_is_no_absent_switch():
     """Where no port is free, missing names prove nothing; where no name is missing, free ports prove nothing."""
     named = World(SHAPE.plan())

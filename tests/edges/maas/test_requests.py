@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.fleet.errors import UnreachableError
+from clusterctl.fleet.errors import InstallerUnavailableError, OutcomeUnknownError, UnreachableError
 from clusterctl.formats.maas import machines as formats
 from clusterctl.ports import Deadline
 from tests.edges.maas.kit import API_KEY, UtcClock
@@ -135,3 +137,41 @@ def test_a_machine_of_each_version_is_read_alike(case):
     body = json.loads((DATA / "machine.json").read_text())
     of_version = {name: value for name, value in {**body, **case["with"]}.items() if name not in case["without"]}
     assert formats.machine(of_version) == formats.machine(body)
+
+
+ALERT = b"\x15\x03\x03\x00\x02\x02\x50"
+"""A fatal TLS alert: internal error."""
+
+
+@pytest.fixture(params=[b"", ALERT], ids=["closed", "alert"])
+def balancer(request: pytest.FixtureRequest) -> Iterator[MaasSettings]:
+    """A balancer whose region is dead: it ends each connection in the midst of the TLS handshake."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65536)
+                connection.sendall(request.param)
+                connection.shutdown(socket.SHUT_WR)
+                connection.recv(65536)
+
+    threading.Thread(target=serve, daemon=True).start()
+    stamina.set_testing(True, attempts=1)
+    yield MaasSettings(f"https://127.0.0.1:{server.getsockname()[1]}/MAAS", API_KEY, "jammy")
+    stamina.set_testing(False)
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+
+
+def test_tls_that_fails_without_a_wrong_certificate_is_an_absence(balancer: MaasSettings) -> None:
+    """No machine is to blame: reads wait for MAAS. Of a write it stays open whether it was sent."""
+    machines = Machines(MaasApi(balancer, UtcClock()))
+    with pytest.raises(InstallerUnavailableError):
+        machines.get("abc123", Deadline.after(60))
+    with pytest.raises(OutcomeUnknownError):
+        machines.release("abc123", Deadline.after(60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -86,6 +86,19 @@ def test_every_load_declares_what_it_needs() -> None:
         assert load.needs < frozenset(Area), load.name
     for name in (*NODE_LOADS, *GROUP_LOADS):
         assert obstacle(needs_of(name), [stranger]) is stranger
+
+
+def test_group_loads_run_despite_faults_of_what_they_do_not_use() -> None:
+    """One repair trip finds a drive's fault and a slow fabric; what spoils the partners' results stops the node."""
+    for load in GROUP_LOADS:
+        for check in ("node_exporter", "swap_off", "dns", "nvme_health"):
+            assert obstacle(needs_of(load), [_failed(check)]) is None
+        for check in ("fan_speed", "host_network", "kernel_log", "gpu_ecc", "hca_link", "memory_errors"):
+            assert obstacle(needs_of(load), [_failed(check)]) is not None
+
+
+def _failed(check: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.FAIL, code=Code.STEP_FAILED_BEFORE, cause="it is broken")
 
 
 OOM = "kern  :err   : [Fri Jan  2 03:05:00 2026] Out of memory: Killed process 4242 (all_reduce_perf) total-vm:1kB\n"

@@ -2,8 +2,8 @@
 
 stress-ng works on all processors and on most of the available memory, package by package, and checks its results
 (https://github.com/ColinIanKing/stress-ng). Its figures are no benchmark: they are held against the same program's on
-other nodes of the fleet, never against a limit. Heat that slows processors down is a warning; what it costs shows in
-those figures.
+other nodes of the fleet, never against a limit. A processor that was not loaded is
+unmeasured. Heat that slows processors down is a warning; what it costs shows in those figures.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 _NAME = "stress_ng"
 _MARGIN_S = 90.0
@@ -71,6 +72,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     modules = [_module(errors, outcome.seconds, wrong, expected.limits) for errors in outcome.modules]
     named = any(finding.verdict is Verdict.FAIL for finding in modules)
     found = [*modules, *(finding for package in outcome.packages for finding in _package(package, named=named))]
+    found += missing(_NAME, len(outcome.packages), expected.sku.cpu_count, "processors")
     yield from found
     if outcome.packages and all(finding.verdict is Verdict.WARN for finding in found):
         yield _passed(outcome.packages)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification, Unmeasured, is_bmc
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
-from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 
@@ -50,7 +50,19 @@ def _judged(cables: Sequence[PlannedCable], verification: EthernetVerification, 
     right = sum(cable.ends in verification.proven for cable in cables)
     wrong = [_wrong(node, found, right, len(cables)) for found in verification.explanations if node in found.nodes]
     unclear = [_unmeasured(node, item) for item in verification.unmeasured if item.cable in cables]
-    return wrong + unclear or [_proven(right, len(cables))]
+    planned = {end for cable in cables for end in cable.ends}
+    others = {port: why for port, why in verification.disputed.items() if port.device == node and port not in planned}
+    disputed = [_disputed(port, why) for port, why in others.items()]
+    return wrong + unclear + disputed or [_proven(right, len(cables))]
+
+
+def _disputed(port: PortName, reason: str) -> Finding:
+    return _inconclusive(
+        Code.CABLE_UNMEASURED,
+        f"this node's LLDP report contradicts others: {reason}",
+        f"check what is plugged in there, and what LLDP {port.device} receives, then run the step again",
+        port.port,
+    )
 
 
 def _unmeasured(node: str, item: Unmeasured) -> Finding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from clusterctl.cabling.actions import Restore, TakeOut
@@ -37,7 +37,8 @@ class Unmeasured:
 class EthernetVerification:
     """`planned`, `observed` and `right` count cables; it is proven without `explanations` and `unmeasured`.
 
-    `proven` are the planned cables that LLDP shows, by their ends.
+    `proven` are the planned cables that LLDP shows, by their ends. `disputed` are the ports whose report another cable
+    contradicts, each with the reason: findings on their own device only.
     """
 
     planned: int
@@ -51,6 +52,7 @@ class EthernetVerification:
         return len(self.proven)
 
     warnings: tuple[str, ...] = ()
+    disputed: Mapping[PortName, str] = field(default_factory=dict)
 
     @property
     def moves(self) -> int:
@@ -86,6 +88,7 @@ def verify_ethernet(
         proven=frozenset(right),
         explanations=tuple(_explained(missing, extra, listeners, _labels(plan))),
         unmeasured=tuple(unmeasured),
+        disputed=observed.disputed,
     )
 
 
@@ -111,11 +114,13 @@ class _Listeners:
         """Return the reason; None where LLDP would show the cable, or another cable is in one of its ports."""
         if unclear := self._why_unclear(cable):
             return unclear
-        if cable.ends & self.used:
-            return None
         bmc = next((end for end in cable.ends if is_bmc(end, self._hosts)), None)
         listeners = sorted(end.device for end in cable.ends if end != bmc)
-        if self._reports.keys().isdisjoint(listeners):
+        unheard = self._reports.keys().isdisjoint(listeners)
+        only_claimed = unheard and bmc is not None and bmc not in self.used  # by a host that reports the switch's port
+        if cable.ends & self.used and not only_claimed:
+            return None
+        if unheard:
             return self._why_no_report(listeners)
         if bmc is not None:
             return f"no device receives LLDP from the BMC of {bmc.device}: many BMCs send no LLDP by default"

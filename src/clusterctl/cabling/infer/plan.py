@@ -10,6 +10,7 @@ from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.explain.verify import CablingVerification, verify
 from clusterctl.cabling.infer.absent import absent_switches
+from clusterctl.cabling.infer.lacking import lacking_adapters
 from clusterctl.cabling.infer.rules import HostCable, HostCablingRule, TrunkRule, infer_hosts, infer_trunks, tiers
 from clusterctl.cabling.names import Hosts, Named, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
@@ -21,7 +22,8 @@ _NO_PLAN = WiringPlan((), frozenset())
 @dataclass(frozen=True, slots=True)
 class Inference:
     """`plan` has the cables that the rules require, and as they are the `unjudged` ones that no rule covers; `rules`
-    are the texts of the rules; `absent` the switches that the rules miss.
+    are the texts of the rules; `absent` the switches that the rules miss, or
+    else hosts that lack an adapter.
     """
 
     plan: WiringPlan
@@ -45,7 +47,7 @@ def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
     rest = [ends for ends in observed if ends.isdisjoint(ruled)]
     cables = [PlannedCable(min(ends), max(ends)) for ends in (*expected, *sorted(rest, key=sorted))]
     plan = WiringPlan(tuple(cables), frozenset(port.device for port in adapters))
-    absent = tuple(absent_switches(trunks, by_tier.pods, level))
+    absent = tuple(absent_switches(trunks, by_tier.pods, level)) or tuple(lacking_adapters(host_cables, by_host.groups))
     return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier), absent)
 
 

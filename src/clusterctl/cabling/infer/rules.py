@@ -145,7 +145,7 @@ def _usual_offsets(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | No
     """Return the difference of port number and host number by the stem of the hosts' names."""
     offsets: dict[str, list[int]] = defaultdict(list)
     for host, here in by_host.items():
-        stem, number = _numbered(host)
+        stem, number = numbered(host)
         offsets[stem] += [cable.number - number for cable in here if number is not None]
     return {stem: majority(found) for stem, found in offsets.items()}
 
@@ -162,14 +162,14 @@ def _ports(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
     usual = _usual_offsets(by_host)
     last = max((cable.number for here in by_host.values() for cable in here), default=0)
     for host, port in ports.items():
-        stem, number = _numbered(host)
+        stem, number = numbered(host)
         offset = usual[stem]
         if port is None and number is not None and offset is not None and 0 < number + offset <= last:
             ports[host] = number + offset
     return ports
 
 
-def _numbered(host: str) -> tuple[str, int | None]:
+def numbered(host: str) -> tuple[str, int | None]:
     """Return prefix and number: `luna-0121` is the 121st `luna-`."""
     found = _NUMBER.search(host)
     return (host[: found.start()], int(found[1])) if found else (host, None)

@@ -252,16 +252,25 @@ class MaasApi:
             response = send(session, prepared, deadline)
             return response, read_body(response, MAX_BODY, deadline, "MAAS", f"{self.where} {source}")
         except requests.exceptions.SSLError as error:
-            raise self._no_tls(error) from error
+            raise self._no_tls(error, writes=prepared.method != "GET", source=source) from error
         except requests.exceptions.RequestException as error:
             raise self._lost(error, writes=prepared.method != "GET", source=source) from error
 
-    def _no_tls(self, error: requests.exceptions.SSLError) -> ClusterctlError:
+    def _no_tls(self, error: requests.exceptions.SSLError, *, writes: bool, source: str) -> ClusterctlError:
+        """Return the error of a failed TLS: a wrong certificate stays wrong; else MAAS, or what stands before it, is
+        away. The record layer may also fail after a write was sent.
+        """
         untrusted = distrust(causes(error), "MAAS", "provisioning.ca_file", "provisioning.tls_fingerprint")
-        if untrusted is None:
-            return EdgeError("no TLS with MAAS", where=self.where, remedy="check that the url names its HTTPS port")
-        untrusted.where = self.where
-        return untrusted
+        if untrusted is not None:
+            untrusted.where = self.where
+            return untrusted
+        if writes:
+            return self._lost(error, writes=True, source=source)
+        return InstallerUnavailableError(
+            "no TLS with MAAS",
+            where=self.where,
+            remedy="check that MAAS runs behind its balancer, and that the url names its HTTPS port",
+        )
 
     def _lost(self, error: requests.exceptions.RequestException, *, writes: bool, source: str) -> ClusterctlError:
         if writes and not _never_sent(error):

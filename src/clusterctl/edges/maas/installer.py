@@ -181,9 +181,9 @@ class MaasInstaller:
     def _observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         user = self._whoami(deadline)
         listed = self._finder.listed(targets, deadline)
-        machines = listed.machines.values()
-        self._timers.look(machines, self._machines, deadline)
-        failed = [one for one in machines if STATES[one.status] is InstallState.FAILED or one.status in REVERTED]
+        readable = [one for one in listed.machines.values() if not one.unreadable]
+        self._timers.look(readable, self._machines, deadline)
+        failed = [one for one in readable if STATES[one.status] is InstallState.FAILED or one.status in REVERTED]
         owners = {machine.system_id: target for target in targets for machine in _candidates(listed, target)}
         failures = self._failures.last(failed, owners, deadline)
         return {target.name: self._observed(listed, target, user, failures) for target in targets}
@@ -196,9 +196,9 @@ class MaasInstaller:
             machine = matching.ours(mine, target)
             if machine is None:
                 return Observed(ABSENT, listed.rest)
+            matching.require_readable(machine, target)
             matching.check_owner(machine, target, user)
             matching.check_pool(machine, target, self._settings)
-            _require_readable(machine, target)
         except InstallError as error:
             evidence = tuple(item for machine in mine for item in listed.of(machine))
             status = InstallStatus(InstallState.FAILED, error.message, failure=error.failure, remedy=error.remedy)
@@ -313,10 +313,3 @@ def _candidates(listed: MachineListing, target: InstallTarget) -> list[MaasMachi
         for machine in listed.machines.values()
         if set(machine.macs) & set(target.macs) or machine.hostname == target.name
     ]
-
-
-def _require_readable(machine: MaasMachine, target: InstallTarget) -> None:
-    """Raise where MAAS's description of this machine was not understood: nothing is done to it, and no other waits."""
-    if machine.unreadable:
-        remedy = f"read the machine's page in MAAS, and commission {target.name} again"
-        raise InstallError(machine.unreadable, FailureKind.OPERATOR, where=target.name, remedy=remedy)

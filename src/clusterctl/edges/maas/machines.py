@@ -78,9 +78,9 @@ class Machines:
         return True
 
     def first_of_pool(self, pool: str, deadline: Deadline) -> MaasMachine | None:
-        """Return a machine of the pool; None where it holds none that our key may see."""
+        """Return a readable machine of the pool; None where it holds none that our key may see."""
         listed = _listing(self._api.get("machines/", [("pool", pool)], deadline, seconds=LIST_SECONDS))
-        return next(iter(listed.machines.values()), None)
+        return next((machine for machine in listed.machines.values() if not machine.unreadable), None)
 
     def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> MachineListing:
         """Return all machines of these ids that still exist: one list call for 700."""
@@ -172,7 +172,8 @@ class Machines:
     def allocated_by(self, agent: str, system_id: str, deadline: Deadline) -> bool:
         """Return whether the machine was allocated with this `agent_name`. MAAS shows it nowhere, but filters by it."""
         query = [("id", system_id), ("agent_name", agent)]
-        return bool(formats.machines(self._api.get("machines/", query, deadline).body))
+        found = formats.machines(self._api.get("machines/", query, deadline).body)
+        return any(machine.system_id == system_id for machine in found)
 
     def install_log(self, system_id: str, deadline: Deadline) -> str:
         """Return the log of the machine's last installation."""

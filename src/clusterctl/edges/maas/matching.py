@@ -80,6 +80,13 @@ def check_serial(machine: MaasMachine, target: Sought) -> None:
     )
 
 
+def require_readable(machine: MaasMachine, target: Sought) -> None:
+    """Raise where MAAS's description of this machine was not understood: nothing is done to it, and no other waits."""
+    if machine.unreadable:
+        remedy = f"read the machine's page in MAAS, and commission {target.name} again"
+        raise InstallError(machine.unreadable, FailureKind.OPERATOR, where=target.name, remedy=remedy)
+
+
 def prove_serial(machine: MaasMachine, target: InstallTarget) -> None:
     """Raise as `check_serial`, for what cannot be undone: also where MAAS has read no serial."""
     check_serial(machine, target)
@@ -250,11 +257,15 @@ class Finder:
         self._ids[target.name] = machine.system_id
 
     def find(self, target: InstallTarget, deadline: Deadline) -> Observed[MaasMachine] | None:
-        """Return the machine, sought by MAC and by name: before an act, every machine that could be it counts."""
+        """Return the machine, sought by MAC and by name: before an act, every machine that could be it counts.
+
+        Raises `InstallError` as `ours` and `require_readable`: of an unreadable one neither state nor owner is known.
+        """
         listed = self._by_macs([target], deadline) | self._machines.by_hostnames([target.name], deadline)
         machine = ours(listed.machines.values(), target)
         if machine is None:
             return None
+        require_readable(machine, target)
         self.remember(target, machine)
         return Observed(machine, listed.of(machine))
 

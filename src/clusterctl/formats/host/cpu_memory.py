@@ -159,10 +159,14 @@ _LSCPU = "lscpu --json"
 
 @dataclass(frozen=True, slots=True)
 class KernelCpus:
-    """The logical processors that the kernel uses, and those that it has and does not use."""
+    """The logical processors that the kernel uses, and those that it has and does not use.
+
+    `sockets` are those with a logical processor in use; None where lscpu does not report them.
+    """
 
     online: frozenset[int]
     offline: frozenset[int]
+    sockets: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,7 @@ def parse_lscpu(text: str) -> KernelCpus:
     offline = _cpu_list(fields.get("Off-line CPU(s) list", ""))
     if not online or fields.get("CPU(s)") != str(len(online | offline)) or online & offline:
         raise ParseError("the number of CPUs and the lists of CPUs disagree", where=_LSCPU)
-    return KernelCpus(online, offline)
+    return KernelCpus(online, offline, _cores(fields.get("Socket(s)", "")))
 
 
 def _cpu_list(text: str) -> frozenset[int]:

@@ -82,8 +82,8 @@ class MaasBlockDevice:
 @dataclass(frozen=True, slots=True)
 class MaasMachine:
     """One machine as MAAS sees it. `message` is its last event, not its state; `serial` None until commissioned;
-    `boot_disk` is a drive's id. `unreadable`: why its description was not understood; only its id, names, status and
-    cards are known then.
+    `boot_disk` is a drive's id. `unreadable`: why its description was not understood; only its id, name and cards are
+    known then, and of these what MAAS gave: its status means nothing, and its id may be one of our own.
     """
 
     system_id: str
@@ -163,7 +163,7 @@ def power_parameters(body: Any) -> PowerParameters:
 
 def machines(body: Any) -> tuple[MaasMachine, ...]:
     """Return the list that `GET /machines/` answers. A machine that is not understood is `unreadable`, and hides no
-    other. Raises `ParseError` where not even a machine's id, name and status are there.
+    other. Raises `ParseError` where it is no list of JSON objects.
     """
     return tuple(_one_of_many(item) for item in _list(body, "machines"))
 
@@ -174,12 +174,20 @@ def _one_of_many(body: Any) -> MaasMachine:
     except ParseError as error:
         if not isinstance(body, Mapping):
             raise
-        names = ("system_id", "hostname", "status", "status_name", "power_type")
-        rest = {"interface_set": _cards(body.get("interface_set")), "hardware_info": {}}
-        found = machine({**{name: body.get(name) for name in names}, **rest})
-        if not all(isinstance(body.get(name), str) for name in ("system_id", "hostname")):
-            raise
-        return replace(found, unreadable=error.message)
+        return _unreadable(body, error.message)
+
+
+def _unreadable(body: Mapping[str, Any], reason: str) -> MaasMachine:
+    cards = _cards(body.get("interface_set"))
+    hostname = _text_or(body.get("hostname"), "?")
+    named = {"hostname": hostname, "status_name": "unreadable", "power_type": "", "status": MachineStatus.MISSING}
+    system_id = _text_or(body.get("system_id"), f"unknown-{cards[0]['mac_address'] if cards else hostname}")
+    found = _machine({**named, "system_id": system_id, "interface_set": cards, "hardware_info": {}})
+    return replace(found, unreadable=reason)
+
+
+def _text_or(value: Any, instead: str) -> str:
+    return value if isinstance(value, str) and value else instead
 
 
 def _cards(listed: Any) -> list[Mapping[str, str]]:
@@ -324,8 +332,8 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
 def _machine(body: Mapping[str, Any]) -> MaasMachine:
     boot_disk = body.get("boot_disk")
     return MaasMachine(
-        system_id=str(body["system_id"]),
-        hostname=str(body["hostname"]),
+        system_id=_required(body, "system_id"),
+        hostname=_required(body, "hostname"),
         status=MachineStatus(body["status"]),
         status_name=str(body["status_name"]),
         message=plain(body.get("status_message") or ""),
@@ -341,6 +349,13 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
         drives=tuple(_drive(item) for item in body.get("physicalblockdevice_set", ())),
         tags=tuple(str(name) for name in body.get("tag_names", ())),
     )
+
+
+def _required(body: Mapping[str, Any], name: str) -> str:
+    value = body[name]
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} is no text")
+    return value
 
 
 def _drive(body: Mapping[str, Any]) -> MaasBlockDevice:
