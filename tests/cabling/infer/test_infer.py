@@ -170,7 +170,7 @@ def test_one_of_two_groups_lacks_an_adapter():
 
 
 def pods(spines: dict[int, int], *, hosts: int = 6, first: int = 81) -> WiringPlan:
-    """Pods of four leaves with spines of their own, as many as told for each."""
+    """Pods of four leaves with spines of their own, as many as given for each."""
     pairs = [
         (PortName(f"pod{pod}-leaf-{leaf}", str(port)), PortName(f"pod{pod}-host{port}", f"mlx5_{leaf}"))
         for pod in spines
