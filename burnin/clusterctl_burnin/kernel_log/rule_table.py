@@ -464,6 +464,14 @@ RULES = (
     ),
     Rule(
         "node",
+        Verdict.WARN,
+        words=("above threshold",),
+        patterns=(r"(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, .*\(total events = 1\)",),
+        cause="a processor was slowed down by heat once since the boot",
+        remedy="look at the burn-in's loads: they measure what heat costs; check fans and inlet air if it comes back",
+    ),
+    Rule(
+        "node",
         Verdict.FAIL,
         words=("above threshold", "ritical temperature", "temperature above", "HARDWARE PROTECTION"),
         patterns=(
