@@ -369,6 +369,31 @@ def test_counters_that_begin_again_prove_nothing() -> None:
     assert set(unmeasured) == {("gpu_ecc", "gpu 0"), ("hca_errors", "mlx5_0")}
 
 
+def test_a_link_that_does_not_come_back_is_the_ports_failure() -> None:
+    """Active before the load and down after it: a failure of that port, not a counter that proves nothing."""
+    down = bad(readings(), after(ibstat=lambda text: text.replace("State: Active", "State: Down", 1)))
+    assert down == {("hca_errors", "mlx5_0"): (Verdict.FAIL, Code.HCA_LINK_DOWNS)}
+    always = readings(ibstat=lambda text: text.replace("State: Active", "State: Down", 1))
+    found_then = bad(always, after(ibstat=lambda text: text.replace("State: Active", "State: Down", 1)))
+    assert found_then["hca_errors", "mlx5_0"][0] is Verdict.INCONCLUSIVE
+
+
+def test_a_counter_that_stands_still_hides_no_other_counter() -> None:
+    """Full or cleared counters of a port: the link that went down meanwhile is found; without that, INCONCLUSIVE."""
+    for before, then in (
+        ({"SymbolErrorCounter": 0xFFFF}, {"SymbolErrorCounter": 0xFFFF}),
+        ({"SymbolErrorCounter": 900}, {"SymbolErrorCounter": 3}),
+        ({"SymbolErrorCounter": 0xFFF0}, {"SymbolErrorCounter": 0xFFFF}),
+    ):
+        first = readings(port_counters_once=lambda text, b=before: counted(text, "mlx5_0", **b))
+        last = after(port_counters_once=lambda text, t=then: counted(text, "mlx5_0", **t))
+        assert bad(first, last) == {("hca_errors", "mlx5_0"): (Verdict.INCONCLUSIVE, Code.NOT_MEASURED)}
+        flapped = after(
+            port_counters_once=lambda text, t=then: counted(text, "mlx5_0", **t, LinkDownedCounter=7)
+        )
+        assert bad(first, flapped) == {("hca_errors", "mlx5_0"): (Verdict.FAIL, Code.HCA_LINK_DOWNS)}
+
+
 @pytest.mark.parametrize("probe", ["dmesg", "nvidia_smi", "nvlink_errors_once", "port_counters_once", "edac_counters"])
 @pytest.mark.parametrize("status", [Status.TIMEOUT, Status.MISSING])
 def test_a_probe_that_hangs_or_is_missing_is_named(probe: str, status: Status) -> None:
