@@ -53,9 +53,7 @@ def sweep(
 
 
 @functools.lru_cache(maxsize=64)
-def _sweep(
-    checks: tuple[Check, ...], patience: float, requirements: HostRequirements, budget: float | None
-) -> Sweep:
+def _sweep(checks: tuple[Check, ...], patience: float, requirements: HostRequirements, budget: float | None) -> Sweep:
     """Return the sweep, cached: thousands of nodes get the same few."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)

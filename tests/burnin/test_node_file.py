@@ -191,7 +191,7 @@ def test_probes_that_do_not_end_are_unmeasured(program: Path) -> None:
 
 
 def test_it_runs_without_path_and_environment(program: Path) -> None:
-    """slurmd starts its programs so, and Python then does not know its own name: each check has a finding."""
+    """Slurmd starts its programs so, and Python then does not know its own name: each check has a finding."""
     words = ["python3", str(program), "check", "--node", "node001", "--json", "--quick"]
     python = Path(sys.executable).resolve()
     ran = subprocess.run(words, executable=python, env={}, capture_output=True, text=True, timeout=600, check=False)

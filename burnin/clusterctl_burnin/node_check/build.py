@@ -21,7 +21,8 @@ DATA = ("data", "node")
 _MAIN = """\
 import sys
 if sys.version_info < (3, 10):
-    sys.stderr.write("clusterctl-node needs Python 3.10 or later; this is %d.%d: call it with a newer one\\n" % sys.version_info[:2])
+    needed = "clusterctl-node needs Python 3.10 or later; this is %d.%d: call it with a newer one\\n"
+    sys.stderr.write(needed % sys.version_info[:2])
     sys.exit(0 if set(sys.argv) & set(("health", "prolog", "epilog")) else 3)
 import clusterctl_burnin.node_check.names
 from clusterctl_burnin.node_check.program import main
