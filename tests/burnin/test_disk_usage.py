@@ -54,7 +54,7 @@ def test_one_that_is_not(line: str) -> None:
 
 
 def test_a_mount_that_cannot_be_read_hides_no_full_one() -> None:
-    """df lists the others and ends with 1: the full one fails; without it, INCONCLUSIVE."""
+    """The tool lists the others and ends with 1: the full one fails; without it, INCONCLUSIVE."""
     error = "df: /mnt/bucket: Transport endpoint is not connected\n"
     for line, verdict in (("ext4 1000 990 10 1000 9 /", Verdict.FAIL), ("ext4 1000 99 900 1000 9 /", None)):
         broken = replace(result("df_use", f"{HEAD}{line}\n", rc=1), stderr=error)
