@@ -187,9 +187,9 @@ def test_a_burn_of_another_scope_does_not_go_on(context, world, request_):
     """Stages that loaded other links prove nothing for it: the earlier burn ends, and says why."""
     started = BurnStarted(hosts=(), rails=(), stage_s=60, adaptive=False, limits="ndr")
     context.journal.append([NewEvent(Stream.CAMPAIGN, "earlier", started)])
-    told, claim = [], context.journal.claim([operation.CLAIM], context.run).granted[operation.CLAIM]
-    assert operation._going_on(context, request_, claim, told.append) is None
-    assert "another scope" in told[0]
+    printed, claim = [], context.journal.claim([operation.CLAIM], context.run).granted[operation.CLAIM]
+    assert operation._going_on(context, request_, claim, printed.append) is None
+    assert "another scope" in printed[0]
     assert operation._unfinished(context) is None
 
 
