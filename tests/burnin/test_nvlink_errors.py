@@ -167,7 +167,7 @@ def test_a_link_that_went_down_is_a_failure_of_its_gpu() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(65535, 65535), (65500, 65535)])
 def test_a_counter_at_its_maximum_proves_nothing(first: int, second: int) -> None:
-    """CRC errors of a V100 stay at 65535: INCONCLUSIVE, beside the warning of what was counted."""
+    """CRC errors of a V100 stay at 65535: INCONCLUSIVE, with the warning of what was counted."""
     judged = found(count(HOPPER, "CRC Errors", first), count(HOPPER, "CRC Errors", second))
     (full,) = [one for one in judged if one.verdict is Verdict.INCONCLUSIVE]
     assert (full.subject, "NVLink 3 have reached 65535" in full.cause) == ("gpu 0", True)

@@ -332,7 +332,7 @@ def test_a_part_that_could_not_be_sampled_hides_no_other() -> None:
     }
 
 
-def test_a_device_whose_counters_were_reset() -> None:
+def test_a_reset_device_is_inconclusive() -> None:
     """It was lost and found again meanwhile: what it counted before is not known."""
     begun = {**counter("pci", "0000:9a:00.0", "correctable", 0), "rises": [], "reset": True}
     assert bad(readings(), after(load_samples=sampled(counters=[begun]))) == {

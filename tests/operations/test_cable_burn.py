@@ -184,7 +184,7 @@ def test_a_burn_that_never_ended_goes_on_and_one_that_ended_does_not(context, wo
     "request_", [CableBurnRequest(rails=(1,)), CableBurnRequest(leaves=("leaf1",)), CableBurnRequest(nodes=("node*",))]
 )
 def test_a_burn_of_another_scope_does_not_go_on(context, world, request_):
-    """Stages that loaded other links prove nothing for it: the earlier burn ends, and says why."""
+    """Stages that loaded other links prove nothing for it: the earlier burn ends, with the reason."""
     started = BurnStarted(hosts=(), rails=(), stage_s=60, adaptive=False, limits="ndr")
     context.journal.append([NewEvent(Stream.CAMPAIGN, "earlier", started)])
     printed, claim = [], context.journal.claim([operation.CLAIM], context.run).granted[operation.CLAIM]
