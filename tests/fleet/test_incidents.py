@@ -54,6 +54,7 @@ from tests.events import written
 from tests.steps.fakes import NOW
 
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 ALL = routed([Route(("ops",), frozenset(IncidentKind), frozenset(Phase))])
 
 
@@ -298,12 +299,35 @@ def test_alerts_are_one_incident_per_group() -> None:
     book = Book()
     book.see(
         signals=list(
-            alert_signals([alert("LinkFlap", "g1", "sw1"), alert("LinkFlap", "g1", "sw2"), alert("Down", "g2", "x")])
+            alert_signals(
+                [alert("LinkFlap", "g1", "sw1"), alert("LinkFlap", "g1", "sw2"), alert("Down", "g2", "x")], (), NOW
+            )
         )
     )
     assert [(f.code, f.place, len(f.members)) for f in book.open()] == [("LinkFlap", SITE, 2), ("Down", "x", 1)]
-    book.see(signals=list(alert_signals([alert("LinkFlap", "g1", "sw1", firing=False), alert("Down", "g2", "x")])))
+    last = [alert("LinkFlap", "g1", "sw1", firing=False), alert("Down", "g2", "x")]
+    book.see(signals=list(alert_signals(last, (), NOW)))
     assert [facts.code for facts in book.open()] == ["Down"]
+
+
+def later(posted: Event, hours: int, *, renewed: bool = True) -> Event:
+    assert isinstance(posted.payload, AlertReceived)
+    return replace(posted, at=NOW + hours * HOUR, payload=replace(posted.payload, renewed=renewed))
+
+
+def firing(*last: Event, now: int) -> list[str]:
+    return [signal.facts.code for signal in alert_signals(last, (), NOW + now * HOUR)]
+
+
+def test_an_alert_that_is_not_repeated_has_ended() -> None:
+    """It was silenced while it ended, or its rule is gone: no post says so. While Alertmanager posts nothing at all,
+    nothing is known; what an older version wrote was never written again.
+    """
+    silenced, other = later(alert("Silenced", "g1", "x"), 0), alert("Other", "g2", "y")
+    assert firing(silenced, now=500) == ["Silenced"]
+    assert firing(silenced, later(other, 49), now=49) == ["Silenced", "Other"]
+    assert firing(silenced, later(other, 51), now=51) == ["Other"]
+    assert firing(later(silenced, 0, renewed=False), later(other, 51), now=51) == ["Silenced", "Other"]
 
 
 def test_trouble_of_the_controller_opens_and_resolves() -> None:

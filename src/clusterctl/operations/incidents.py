@@ -169,7 +169,7 @@ def _signals(
     if nights is not None:
         yield from nights.signals({node.name: node for node in summaries})
     repeated = SAME_AS_LINKS if _last_judgement(context) is not None else frozenset[str]()
-    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED), repeated)
+    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED), repeated, now)
 
 
 def _link_signals(context: SiteContext, out: Sequence[DisabledPort]) -> Iterator[Signal]:

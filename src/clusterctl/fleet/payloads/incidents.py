@@ -95,6 +95,7 @@ class AlertReceived(Payload):
 
     group    identifies the group that Alertmanager has put it in
     node     the node that it is about; empty where its labels name none of the site's
+    renewed  it is written again while it lasts: one that is not has ended
     """
 
     kind: ClassVar = Kind.ALERT_RECEIVED
@@ -107,6 +108,7 @@ class AlertReceived(Payload):
     node: str = ""
     summary: str = ""
     remedy: str = ""
+    renewed: bool = False
 
     def __str__(self) -> str:
         return f"alert {self.name} {'firing' if self.firing else 'resolved'}: {self.summary}"
