@@ -16,6 +16,7 @@ from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.fabric.port_acts import DisabledPort
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.incidents.derive import Channels, Route, Seen, derive, routed
+from clusterctl.fleet.incidents.fold import fold
 from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentKind, IncidentState, Phase, Severity
 from clusterctl.fleet.incidents.nodes import Stopped, stopped
 from clusterctl.fleet.incidents.signals import (
@@ -92,6 +93,11 @@ def update(context: SiteContext, deadline: Deadline | None = None) -> IncidentUp
         resolved=tuple(resolved),
         open=sum(state.open for state in known) + len(opened) - len(resolved),
     )
+
+
+def current(context: SiteContext, incident: str) -> IncidentState:
+    """Return an incident as the journal has it in this moment."""
+    return fold(context.journal.history(Stream.INCIDENT, incident), incident)
 
 
 def listed(context: SiteContext, *, resolved: bool = False) -> tuple[ListedIncident, ...]:
