@@ -321,7 +321,7 @@ def firing(*last: Event, now: int) -> list[str]:
 
 
 def test_an_alert_that_is_not_repeated_has_ended() -> None:
-    """It was silenced while it ended, or its rule is gone: no post says so. While Alertmanager posts nothing at all,
+    """It was silenced while it ended, or its rule is gone: no post reports that. While Alertmanager posts nothing at all,
     nothing is known; what an older version wrote was never written again.
     """
     silenced, other = later(alert("Silenced", "g1", "x"), 0), alert("Other", "g2", "y")

@@ -392,7 +392,7 @@ def test_a_kill_while_a_ticket_is_closed(closing: SiteContext, dies: str) -> Non
     assert (system.closed, len(system.notes)) == (True, 1)
 
 
-def test_a_person_who_opens_a_closed_ticket_again_keeps_it_open(closing: SiteContext) -> None:
+def test_a_closed_ticket_that_is_opened_again_stays_open(closing: SiteContext) -> None:
     """Also one that was closed before its incident was resolved."""
     system = FakeTickets()
     go(closing, system)

@@ -164,7 +164,7 @@ def test_many_small_alerts_are_within_the_limits() -> None:
 
 
 def test_a_post_that_is_too_large_is_an_incident(context: SiteContext, tmp_path: Path) -> None:
-    """One, however often it is repeated, that says what to do; the other posts are taken."""
+    """One, however often it is repeated, with what to do; the other posts are taken."""
     hook = browser(context, tmp_path)
     for _ in range(2):
         refused = hook.send("POST", "/alerts", content=b"x" * (LARGEST + 1))
@@ -177,7 +177,7 @@ def test_a_post_that_is_too_large_is_an_incident(context: SiteContext, tmp_path:
     assert len(open_alerts(context)) == 2
 
 
-def test_a_post_says_how_many_alerts_it_lacks(context: SiteContext, tmp_path: Path) -> None:
+def test_a_post_that_lacks_alerts_is_counted(context: SiteContext, tmp_path: Path) -> None:
     content = json.dumps(json.loads(post_of(alert("aa01"))) | {"truncatedAlerts": 7}).encode()
     assert browser(context, tmp_path).send("POST", "/alerts", content=content).json()["truncated"] == 7
 

@@ -86,7 +86,7 @@ class JiraIssues:
     def _closes(self, transition: dict[str, object]) -> bool:
         if self.settings.close_transition:
             return transition.get("name") == self.settings.close_transition
-        return _category(transition.get("to")) == "done"
+        return _is_done(transition.get("to"))
 
     def read(self, key: str, deadline: Deadline) -> Ticket:
         return self._ticket(self._issue(key, deadline), key)
@@ -100,11 +100,11 @@ class JiraIssues:
     def _ticket(self, issue: Any, where: str) -> Ticket:
         key = key_of(issue, "key", where)
         fields = issue.get("fields") if isinstance(issue, dict) else None
-        closed = _category(fields.get("status") if isinstance(fields, dict) else None) == "done"
+        closed = _is_done(fields.get("status") if isinstance(fields, dict) else None)
         return Ticket(key=key, url=f"{self.settings.url}/browse/{key}", closed=closed)
 
 
-def _category(status: Any) -> Any:
-    """Return the key of a status's category: `new`, `indeterminate` or `done`."""
+def _is_done(status: Any) -> bool:
+    """Return whether a status is of the category done; the others are new and indeterminate."""
     category = status.get("statusCategory") if isinstance(status, dict) else None
-    return category.get("key") if isinstance(category, dict) else None
+    return isinstance(category, dict) and category.get("key") == "done"

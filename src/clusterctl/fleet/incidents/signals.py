@@ -243,24 +243,24 @@ def alert_signals(last: Iterable[Event], repeated: Collection[str], now: datetim
     repeated  names of alerts about what has incidents already
     """
     events = [(event, event.payload) for event in last if isinstance(event.payload, AlertReceived)]
-    heard = max((event.at for event, _ in events if event.subject != POST_TOO_LARGE), default=now)
+    newest = max((event.at for event, _ in events if event.subject != POST_TOO_LARGE), default=now)
     groups: dict[tuple[str, str], list[tuple[Event, AlertReceived]]] = defaultdict(list)
     for event, alert in events:
-        if alert.firing and alert.name not in repeated and not _over(event, alert, heard, now):
+        if alert.firing and alert.name not in repeated and not _over(event, alert, newest, now):
             groups[alert.group, alert.name].append((event, alert))
     for found in groups.values():
         yield _alert_signal(found)
 
 
-def _over(event: Event, alert: AlertReceived, heard: datetime, now: datetime) -> bool:
-    """Return whether an alert has ended without a post that says so: it was silenced, or its rule is gone.
+def _over(event: Event, alert: AlertReceived, newest: datetime, now: datetime) -> bool:
+    """Return whether an alert has ended without a post about it: it was silenced, or its rule is gone.
 
-    Alertmanager repeats what fires. Where it has posted nothing at all since `heard`, nothing is known, and the alert
+    Alertmanager repeats what fires. Where it has posted nothing at all since `newest`, nothing is known, and the alert
     lasts; so does one of a version that did not write repeats down.
     """
     if event.subject == POST_TOO_LARGE:
         return now - event.at > TOO_LARGE_LASTS
-    return alert.renewed and heard - event.at > ALERT_LASTS
+    return alert.renewed and newest - event.at > ALERT_LASTS
 
 
 def _alert_signal(found: Sequence[tuple[Event, AlertReceived]]) -> Signal:
