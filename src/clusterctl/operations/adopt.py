@@ -113,13 +113,13 @@ def fingerprint(public: str) -> str:
 
 def preview(context: SiteContext, request: AdoptRequest) -> Preview:
     """Return each node's serial and host key, read now, and the nodes that are refused. Changes nothing."""
-    return _plan(context, request, Control()).preview
+    return _plan(context, request, Control()).preview.of(request)
 
 
 def run(context: SiteContext, request: AdoptRequest, control: Control) -> RunResult:
     """Write the adoption of the nodes, then have discover and install verify them."""
     plan = _plan(context, request, control)
-    control.require(plan.preview)
+    control.require(plan.preview.of(request))
     context.describe()
     taken, lost = _adopt(context, plan.candidates, request)
     refused = {**plan.refused, **lost}
