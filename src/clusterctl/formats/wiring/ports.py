@@ -74,7 +74,7 @@ def board_of(text: str) -> str:
 
 
 def _of_switch(cell: str) -> str:
-    if len(cell) <= MAX_NAME and (found := _CAGE.match(cell)) and (port := _in_cage(int(found[1]), int(found[2]))):
+    if len(cell) <= MAX_NAME and (caged := _CAGE.match(cell)) and (port := _in_cage(int(caged[1]), int(caged[2]))):
         return str(port)
     text = _PREFIX.sub("", cell)
     for pattern, number in _SPELLINGS:
