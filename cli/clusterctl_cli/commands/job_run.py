@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 _SETUP = "A hang before the first steps: no progress for so long.  [default: 30min]"
 _HANG = "A hang later: no progress for so long, at the least.  [default: 5min]"
-_OURS = ("--nodes", "--nodelist", "--output", "--comment", "--requeue", "--array", "-N", "-w", "-o", "-a")
+_OURS = (
+    "--nodes", "--nodelist", "--exclude", "--output", "--comment", "--requeue", "--array", "--wait", "--test-only",
+    "--wrap", "--open-mode", "--no-requeue", "--reservation",
+)  # fmt: skip
+_OURS_SHORT = ("-N", "-w", "-x", "-o", "-a", "-W")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +250,10 @@ def _policy(options: RunOptions) -> JobPolicy:
 
 def _sbatch(given: tuple[str, ...]) -> tuple[str, ...]:
     for option in given:
-        if not option.startswith("-") or option.partition("=")[0] in _OURS or option[:2] in _OURS:
+        name = option.partition("=")[0]
+        # sbatch takes the beginning of a long option's name for the whole
+        ours = any(one.startswith(name) for one in _OURS) if name.startswith("--") else option[:2] in _OURS_SHORT
+        if not option.startswith("-") or ours:
             remedy = "write it as --sbatch=--NAME=VALUE; nodes, output and comment are set by clusterctl"
             raise UsageError(f"{option!r} is not taken", where="--sbatch", remedy=remedy)
     return given

@@ -7,11 +7,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clusterctl.edges.disk import named_path_explained
 from clusterctl.fleet.errors import ConflictError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmitIntended, JobSubmitted
+from clusterctl.formats.slurm_jobs import is_one_job
 from clusterctl.jobs.placement import JobPlacement, place
 from clusterctl.jobs.progress import reader
 from clusterctl.jobs.supervision import Attempt, JobOutcome, SupervisedRun
@@ -70,6 +72,7 @@ def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
 
 def preview(context: SiteContext, request: JobRunRequest) -> Preview:
     """Return the nodes that the run would get now. Raises `UsageError` where too few are free."""
+    _require_one_job(request.script)
     with closing(context.adapters(Access.READ)) as adapters:
         placement = _placement(context, adapters, request)
     effects = [
@@ -92,6 +95,7 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
         control.require(preview(context, request))
     for name in request.readers:
         reader(name)
+    _require_one_job(request.script)
     name = f"run-{context.run}"
     with closing(context.adapters(Access.READ)) as adapters, alone(context, name, control) as claim:
         require_jobs(context, adapters)
@@ -111,6 +115,15 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
             context.journal.append([NewEvent(Stream.JOB, name, ended)])
             raise
     return named(context, name)
+
+
+def _require_one_job(script: Path) -> None:
+    """Raise `UsageError` where a script is an array or has components: they are many jobs, and a run follows one."""
+    with named_path_explained("the script cannot be read", script):
+        text = script.read_text(encoding="utf-8", errors="replace")
+    if not is_one_job(text):
+        remedy = "remove --array (or hetjob) from its #SBATCH lines, and order one run for each task"
+        raise UsageError("it asks Slurm for several jobs", where=str(script), remedy=remedy)
 
 
 def submit_next(

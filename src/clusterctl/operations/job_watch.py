@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from clusterctl.edges.clock import CLOCK
@@ -33,10 +33,10 @@ from clusterctl.fleet.payloads.jobs import (
     JobSubmitted,
 )
 from clusterctl.fleet.scheduled_job import ScheduledJob
-from clusterctl.formats.job_tail import EventsPiece
+from clusterctl.formats.job_tail import EventsPiece, Tail
 from clusterctl.formats.tensorboard import EventStep, read_events
 from clusterctl.jobs.attribution import Attribution, JobAction
-from clusterctl.jobs.progress import JobProgress, Reader, event_readings, events_path, reader
+from clusterctl.jobs.progress import JobProgress, Reader, Reading, event_readings, events_path, reader
 from clusterctl.jobs.supervision import COMPLETED, Attempt, JobOutcome, SupervisedRun, after
 from clusterctl.jobs.watching import WatchVerdict, judge
 from clusterctl.operations.adapters import Adapters
@@ -56,6 +56,8 @@ from clusterctl.steps.job_tail import MOST_BYTES, TailRequest
 
 SCHEDULER_S = 300.0
 POLL_S = 10.0
+UNWATCHED = timedelta(minutes=2)
+"""Two looks that are further apart than a poll and this leave a time in which the job was not watched."""
 MOST_PIECES = 64
 """Pieces of a log that are read at one look."""
 COMPLETING_S = 60.0
@@ -200,7 +202,7 @@ class Watcher:
         """Follow a submitted attempt until it is over, and record what became of it."""
         offset, progress = read_progress(self._context, attempt.job)
         readers = tuple(reader(name) for name in found.ordered.readers)
-        log = _Log(offset=offset, progress=progress, readers=readers)
+        log = _Log(offset=offset, progress=progress, readers=readers, gap=timedelta(seconds=self._poll_s) + UNWATCHED)
         self._report(f"attempt {attempt.number} is job {attempt.job} on {len(attempt.nodes)} nodes")
         while True:
             job = self._look(attempt)
@@ -235,24 +237,21 @@ class Watcher:
         if job.started is None or not job.stdout:
             return
         before = log.progress.steps
+        log.begin(self._clock.now())
         for _ in range(MOST_PIECES):
             tail = self._tail.read(job, attempt.nodes, log.request(found.ordered), self._soon())
-            now = self._clock.now()
             if tail.error:
                 log.blind = True
                 self._report(f"its log is not read: {tail.error}")
-                return
+                break
             if log.blind or job.state == "SUSPENDED":
-                log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
+                log.progress.resumed(self._clock.now())  # nothing was seen, or nothing ran: that is no silence
             log.blind = False
-            log.take(tail.content, tail.offset, now)
-            if trouble := log.take_events(tail.events, now):
+            if trouble := log.take(tail, self._clock.now()):
                 self._report(f"its event file is not read: {trouble}")
-            if tail.heartbeat is not None and tail.heartbeat != log.beat:
-                log.progress.heartbeat(min(tail.heartbeat, now))
-                log.beat = tail.heartbeat
             if len(tail.content) < MOST_BYTES and len(tail.events.content) < MOST_BYTES:
                 break
+        log.end(self._clock.now())
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
@@ -408,6 +407,7 @@ class Watcher:
 class _Log:
     """How far an attempt's log is read, and what it has shown.
 
+    gap    after so long without a look, nothing is learned from the times of its steps
     blind  it could not be read at the last look
     beat   time of the heartbeat file at the last look: one that stands still is no sign of progress
     event  the last step of TensorBoard's event files
@@ -416,6 +416,10 @@ class _Log:
     offset: int
     progress: JobProgress
     readers: tuple[Reader, ...]
+    gap: timedelta
+    looked_at: datetime | None = None
+    watched: bool = False
+    readings: list[Reading] = field(default_factory=list)
     blind: bool = False
     beat: datetime | None = None
     events_file: str = ""
@@ -432,7 +436,27 @@ class _Log:
             events_offset=self.events_offset,
         )
 
-    def take_events(self, piece: EventsPiece, now: datetime) -> str:
+    def begin(self, now: datetime) -> None:
+        """Begin a look: what it brings is timed only where the last one was a short while ago, and saw the log."""
+        self.watched = not self.blind and self.looked_at is not None and now - self.looked_at <= self.gap
+        self.readings = []
+
+    def take(self, tail: Tail, now: datetime) -> str:
+        """Take in what was added to the log, the event file and the heartbeat; return why the events were not read."""
+        self._take_lines(tail.content, tail.offset)
+        if tail.heartbeat is not None and tail.heartbeat != self.beat:
+            self.progress.heartbeat(min(tail.heartbeat, now))
+            self.beat = tail.heartbeat
+        return self._take_events(tail.events)
+
+    def end(self, now: datetime) -> None:
+        """End a look: all that it brought was reported since the last one."""
+        self.progress.add_all(self.readings, now, watched=self.watched)
+        self.readings = []
+        if not self.blind:
+            self.looked_at = now
+
+    def _take_events(self, piece: EventsPiece) -> str:
         """Take in what was added to an event file; return why it could not be read, empty where it could."""
         if piece.error or not piece.content:
             return piece.error
@@ -441,23 +465,20 @@ class _Log:
         except ParseError as error:
             return str(error)
         self.events_file, self.events_offset = piece.file, piece.start + used
-        for reading in event_readings(found, self.event):
-            if self.progress.last is None or (reading.step or 0) > self.progress.last:
-                self.progress.add(reading, now)
+        last = -1 if self.progress.last is None else self.progress.last
+        self.readings += [one for one in event_readings(found, self.event) if one.step is not None and one.step > last]
         self.event = max((*found, *([self.event] if self.event else [])), key=lambda one: one.step, default=None)
         return ""
 
-    def take(self, content: bytes, offset: int, now: datetime) -> None:
+    def _take_lines(self, content: bytes, offset: int) -> None:
         """Take in what was added; `offset` is that of the last whole line, so that no line is read in two halves."""
         whole, _, rest = content.replace(b"\r", b"\n").rpartition(b"\n")
         if len(rest) > (1 << 20):
             whole, rest = content, b""
         self.offset = offset - len(rest)
-        for raw in whole.split(b"\n"):
-            line = raw.decode(errors="replace")
-            found = next((reading for read in self.readers if (reading := read(line)) is not None), None)
-            if found is not None:
-                self.progress.add(found, now)
+        lines = (raw.decode(errors="replace") for raw in whole.split(b"\n"))
+        seen = (next((reading for read in self.readers if (reading := read(line)) is not None), None) for line in lines)
+        self.readings += [one for one in seen if one is not None]
 
 
 def _busy(scheduler: Scheduler, hosts: Sequence[str], deadline: Deadline) -> bool:
