@@ -35,13 +35,17 @@ class JobOutcome(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One submission. `intended_at`: when it was going to be submitted; `job`: empty until it was."""
+    """One submission. `intended_at`: when it was going to be submitted; `job`: empty until it was.
+
+    `spares` are reserved meanwhile.
+    """
 
     number: int
     nodes: tuple[str, ...]
     avoided: tuple[str, ...]
     comment: str
     intended_at: datetime
+    spares: tuple[str, ...] = ()
     manifest: str = ""
     job: str = ""
     stop: JobStopIntended | None = None
@@ -113,6 +117,7 @@ def _attempt(event: Event, intent: JobSubmitIntended) -> Attempt:
         avoided=intent.avoided,
         comment=intent.comment,
         intended_at=event.at,
+        spares=intent.spares,
         manifest=event.evidence[0] if event.evidence else "",
     )
 

@@ -44,7 +44,7 @@ from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext, new_run_id
 from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
 from clusterctl.operations.job_files import read_progress, write_progress
-from clusterctl.operations.job_run import alone, submit, submit_next
+from clusterctl.operations.job_run import alone, hold_spares, release_spares, submit, submit_next
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
@@ -64,6 +64,8 @@ COMPLETING_S = 60.0
 """So long a node may need after the job's end before it is idle, and can be drained."""
 REMEMBERED = timedelta(seconds=240)
 """Slurm keeps a job for 300 s (MinJobAge) after its end: so long a submission without an answer can be looked up."""
+RENEWED = timedelta(minutes=30)
+"""How often the reservation of spares is renewed, which ends by itself after `ports.jobs.RESERVED_MIN`."""
 LOST = timedelta(minutes=10)
 """So long the scheduler may not answer before the watcher gives up; the run itself goes on."""
 
@@ -114,6 +116,8 @@ def order_stop(context: SiteContext, request: StopRequest, control: Control) -> 
     if last is None or last.ended is not None or not last.job:
         ended = JobRunEnded(outcome=JobOutcome.STOPPED.value, reason=request.reason)
         context.journal.append([NewEvent(Stream.JOB, found.id, ended)])
+        with closing(context.adapters()) as adapters:
+            release_spares(context, adapters, found.id, Deadline.after(SCHEDULER_S, control.cancelled))
         return named(context, found.id)
     intent = JobStopIntended(
         attempt=last.number, job=last.job, failure=Failure.ENDED, reason=request.reason, detected=current_time()
@@ -157,16 +161,19 @@ class Watcher:
         self._jobs = require_jobs(context, adapters)
         self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
         self._reported = ""
+        self._held: tuple[int, datetime] | None = None
 
     def follow(self) -> SupervisedRun:
         """Take turns until the run is over."""
         while True:
             found = named(self._context, self._run)
             if found.outcome is not None:
+                release_spares(self._context, self._adapters, self._run, self._soon())
                 return found
             self._turn(found)
 
     def _turn(self, found: SupervisedRun) -> None:
+        self._hold_spares(found)
         last = found.last
         if last is None:
             self._next(found)
@@ -176,6 +183,16 @@ class Watcher:
             self._submit(found, last)
         else:
             self._attempt(found, last)
+
+    def _hold_spares(self, found: SupervisedRun) -> None:
+        """Renew the reservation of the spares from time to time; without this, other jobs get them after a while."""
+        now = self._clock.now()
+        attempt = found.last.number if found.last is not None else 0
+        if self._held is not None and self._held[0] == attempt and now - self._held[1] < RENEWED:
+            return
+        if trouble := hold_spares(self._context, self._adapters, found, self._soon()):
+            self._report(trouble)
+        self._held = (attempt, now)
 
     def _submit(self, found: SupervisedRun, attempt: Attempt) -> None:
         """Submit an intended attempt, unless the scheduler has it, or had it and has forgotten it."""
@@ -217,6 +234,7 @@ class Watcher:
                 self._abort(attempt, verdict)
                 attempt = replace(attempt, stop=named(self._context, self._run).attempts[-1].stop)
                 continue
+            self._hold_spares(found)
             self._wait(self._poll_s)
 
     def _look(self, attempt: Attempt) -> ScheduledJob:
@@ -383,6 +401,7 @@ class Watcher:
         """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
         while not submit_next(self._context, self._adapters, found, self._claim, self._soon()):
             self._report(f"waiting until {found.ordered.nodes} gold nodes are idle")
+            self._hold_spares(found)
             self._wait(self._poll_s)
             if named(self._context, self._run).outcome is not None:
                 return
