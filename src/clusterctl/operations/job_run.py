@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clusterctl.edges.disk import named_path_explained
 from clusterctl.fleet.errors import (
     CancelledError,
     ClusterctlError,
@@ -28,7 +27,7 @@ from clusterctl.jobs.supervision import Attempt, JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import require_jobs
-from clusterctl.operations.job_files import attempt_folder
+from clusterctl.operations.job_files import attempt_folder, script_text
 from clusterctl.operations.job_manifest import ManifestInputs, manifest, read_manifest, user_part
 from clusterctl.operations.job_placement import free_nodes
 from clusterctl.operations.job_runs import named
@@ -133,9 +132,7 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
 
 def _require_one_job(script: Path) -> None:
     """Raise `UsageError` where a script is an array or has components: they are many jobs, and a run follows one."""
-    with named_path_explained("the script cannot be read", script):
-        text = script.read_text(encoding="utf-8", errors="replace")
-    if not is_one_job(text):
+    if not is_one_job(script_text(script)):
         remedy = "remove --array (or hetjob) from its #SBATCH lines, and order one run for each task"
         raise UsageError("it asks Slurm for several jobs", where=str(script), remedy=remedy)
 
