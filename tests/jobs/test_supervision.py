@@ -115,6 +115,14 @@ def test_no_drain_without_evidence(ended: JobAttemptEnded) -> None:
     assert after(run_of(ended)).drain == ()
 
 
+def test_only_proven_hardware_is_quarantined_and_only_by_policy() -> None:
+    policy = replace(ORDERED.policy, quarantine=True)
+    assert after(run_of(LOST, policy=policy)).quarantine == ("n2",)
+    for other in (replace(LOST, certainty=Certainty.LIKELY), replace(LOST, layer=Layer.FABRIC)):
+        assert after(run_of(other, policy=policy)).quarantine == ()
+    assert after(run_of(LOST)).quarantine == ()
+
+
 def test_policy_may_forbid_drains() -> None:
     assert after(run_of(LOST, policy=JobPolicy(drain=False))).drain == ()
 

@@ -45,6 +45,7 @@ class RunOptions:
     retries: int
     backoff: float | None
     drain: bool
+    quarantine: bool
     setup: float | None
     hang: float | None
     slower: str | None
@@ -86,6 +87,9 @@ class RunOptions:
     "--backoff", callback=duration_seconds, metavar="TIME", help="Before the second attempt.  [default: 1min]"
 )
 @click.option("--drain/--no-drain", default=True, show_default=True, help="Drain hosts whose hardware is to blame.")
+@click.option(
+    "--quarantine", is_flag=True, help="Quarantine hosts whose hardware is proven to blame: a work order is filed."
+)
 @click.option("--setup-limit", "setup", callback=duration_seconds, metavar="TIME", help=_SETUP)
 @click.option("--hang-after", "hang", callback=duration_seconds, metavar="TIME", help=_HANG)
 @click.option("--abort-if-slower-than", "slower", metavar="TEXT", help="Such as '30% for 10 batches'.")
@@ -241,6 +245,7 @@ def _policy(options: RunOptions) -> JobPolicy:
         retries=options.retries,
         backoff_s=int(options.backoff or usual.backoff_s),
         drain=options.drain,
+        quarantine=options.quarantine,
         setup_s=int(options.setup or usual.setup_s),
         hang_s=int(options.hang or usual.hang_s),
         slower_percent=percent,

@@ -23,6 +23,7 @@ from clusterctl.fleet.errors import (
     UsageError,
 )
 from clusterctl.fleet.event import NewEvent, Payload, Stream
+from clusterctl.fleet.node import Stage
 from clusterctl.fleet.payloads.jobs import (
     JobAttemptEnded,
     JobAttributed,
@@ -42,6 +43,8 @@ from clusterctl.jobs.watching import WatchVerdict, judge
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext, new_run_id
+from clusterctl.operations.decisions import Decision, DecisionRequest
+from clusterctl.operations.decisions import run as decide
 from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
 from clusterctl.operations.job_files import read_progress, write_progress
 from clusterctl.operations.job_run import alone, hold_spares, release_spares, submit, submit_next
@@ -55,6 +58,7 @@ from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
 from clusterctl.steps.job_tail import MOST_BYTES, TailRequest
 
 SCHEDULER_S = 300.0
+MOST_REASON = 300
 POLL_S = 10.0
 UNWATCHED = timedelta(minutes=2)
 """Two looks that are further apart than a poll and this leave a time in which the job was not watched."""
@@ -367,6 +371,7 @@ class Watcher:
             if not attempt.drained:
                 self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
             self._drain(following.drain, reason)
+            self._quarantine(following.quarantine, attempt)
         if following.outcome is not None:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
             return
@@ -396,6 +401,23 @@ class Watcher:
             self._report(
                 f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
             )
+
+    def _quarantine(self, hosts: tuple[str, ...], attempt: Attempt) -> None:
+        """Quarantine suspects that are not; a host that may not be is reported, and stays drained all the same."""
+        cause = attempt.ended.cause if attempt.ended is not None else ""
+        for name in hosts:
+            if any(node.stage is Stage.QUARANTINED for node in self._context.states([name])):
+                continue
+            reason = f"job {attempt.job} of {self._run}: {cause}"[:MOST_REASON]
+            request = DecisionRequest(decision=Decision.QUARANTINE, nodes=(name,), reason=reason)
+            try:
+                decide(self._context, request, Control(cancelled=self._control.cancelled))
+            except CancelledError:
+                raise
+            except ClusterctlError as error:
+                self._report(f"{name} is not quarantined: {error.message}")
+            else:
+                self._report(f"{name} is quarantined: {cause}")
 
     def _next(self, found: SupervisedRun) -> None:
         """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
