@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from clusterctl.edges.journal.claims import WORKERS
 from clusterctl.fleet.errors import (
     CancelledError,
     ClaimLostError,
@@ -201,7 +202,7 @@ class Worker:
 
 def worker_claim(name: str) -> NodeId:
     """Return the subject of the claim that a worker holds while it works."""
-    return NodeId(f"worker {name}")
+    return NodeId(f"{WORKERS}{name}")
 
 
 def work(

@@ -105,6 +105,8 @@ def _text(path: str) -> str:
 _TEXTS = ("node", "run", "host", "pid_started", "boot", "machine", "actor", "command")
 _OWNER = (table.c.run, table.c.host, table.c.pid, table.c.pid_started, table.c.boot, table.c.machine)
 """The columns of a claim's owner."""
+WORKERS = "worker "
+"""What subjects of the claims of workers on their own names begin with. One that waits for a run changes nothing."""
 FORGOTTEN_S = 86400.0
 """A free row is deleted so long after its last claim. The row with the newest token stays: tokens only grow."""
 LATEST = 253402300800
@@ -234,12 +236,16 @@ def _named(nodes: Sequence[NodeId]) -> Select[tuple[str]]:
     return select(asked.c.node)
 
 
-def live(connection: Connection) -> tuple[str, ...]:
-    """Return the claim owners with unexpired claims, as text, and release the claims of dead processes."""
+def live(connection: Connection, but: str = "") -> tuple[str, ...]:
+    """Return the claim owners with unexpired claims, as text, and release the claims of dead processes.
+
+    but: claims on subjects that begin so do not count
+    """
     now = _now(connection)
     _bury(connection)
     rows = _rows(connection, table.c.run != "")
-    return tuple(sorted({in_words(row) for row in rows if row["expires_at"] > now}))
+    counted = [row for row in rows if not but or not row["node"].startswith(but)]
+    return tuple(sorted({in_words(row) for row in counted if row["expires_at"] > now}))
 
 
 def owners(connection: Connection, prefix: str) -> tuple[ClaimOwner, ...]:
