@@ -75,7 +75,7 @@ def restore(*, file: Path, folder: Path, yes: bool, dry_run: bool, as_json: bool
 def compact(*, folder: Path, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Remove old outputs of checks that passed, evidence that no event names, and free pages; compute the states again.
 
-    No event is removed. evidence.pass_days of site.yml says how old an output must be; without it all outputs are kept.
+    No event is removed. evidence.pass_days of site.yml sets the age; without it all outputs are kept.
     While a run has claims only old outputs are removed; without pass_days it is refused then.
     """
     from clusterctl.operations import journal as operation

@@ -15,7 +15,6 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.job_folder import remove_folders
 from clusterctl.edges.journal import Holder, backup, open_journal
 from clusterctl.edges.journal.backup import require_idle
-from clusterctl.edges.journal.claims import WORKERS
 from clusterctl.edges.journal.database import Database
 from clusterctl.edges.journal.retention import Outdated, outdated, remove
 from clusterctl.edges.journal.verification import Verification, verify
@@ -27,6 +26,7 @@ from clusterctl.fleet.payloads.runs import EvidenceRemoved
 from clusterctl.operations.context import Invocation, new_run_id
 from clusterctl.operations.job_files import outdated as outdated_jobs
 from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result, current_time
+from clusterctl.ports.journal import WORKERS
 
 BUSY = "a run has claims: what no event names, the node states and free pages wait for an idle moment"
 LOST = "all events after the backup are lost; machines that changed since then need clusterctl revalidate"

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.journal.claims import WORKERS
 from clusterctl.fleet.errors import (
     CancelledError,
     ClaimLostError,
@@ -36,6 +35,7 @@ from clusterctl.operations.run_log import run_log
 from clusterctl.operations.runs import RunRecord, claim_on, this_process
 from clusterctl.operations.work_queue import WorkQueue
 from clusterctl.ports import Claim
+from clusterctl.ports.journal import WORKERS
 from clusterctl.steps.executor.lease import kept, repeated
 
 log = logging.getLogger(__name__)

@@ -24,6 +24,7 @@ from clusterctl.edges.journal.tables import claim, event, evidence, incident_sta
 from clusterctl.edges.journal.verification import BATCH, Verification, rows_of, verify_database
 from clusterctl.edges.site.site_keys import SiteKeys
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
+from clusterctl.ports.journal import WORKERS
 
 KEYS: Mapping[Table, str] = {
     event: "seq",
@@ -230,7 +231,7 @@ def compact(url: str) -> Surplus:
     """
 
     def work(connection: Connection) -> Surplus:
-        require_idle(connection, claims.WORKERS)
+        require_idle(connection, WORKERS)
         found = surplus(connection)
         for start in range(0, len(found.digests), BATCH):
             batch = found.digests[start : start + BATCH]

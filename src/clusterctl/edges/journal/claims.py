@@ -105,8 +105,6 @@ def _text(path: str) -> str:
 _TEXTS = ("node", "run", "host", "pid_started", "boot", "machine", "actor", "command")
 _OWNER = (table.c.run, table.c.host, table.c.pid, table.c.pid_started, table.c.boot, table.c.machine)
 """The columns of a claim's owner."""
-WORKERS = "worker "
-"""What subjects of the claims of workers on their own names begin with. One that waits for a run changes nothing."""
 FORGOTTEN_S = 86400.0
 """A free row is deleted so long after its last claim. The row with the newest token stays: tokens only grow."""
 LATEST = 253402300800
