@@ -118,6 +118,7 @@ class Kind(enum.StrEnum):
     RMA_CLOSED = "rma.closed"
     TICKET_INTENDED = "ticket.intended"
     TICKET_FILED = "ticket.filed"
+    TICKET_ATTACHED = "ticket.attached"
     TICKET_NOTED = "ticket.noted"
     TICKET_FAILED = "ticket.failed"
     TICKET_SEEN = "ticket.seen"

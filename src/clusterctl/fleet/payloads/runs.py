@@ -194,6 +194,8 @@ class BurnStarted(Payload):
     stage_s    seconds for which a stage loads its links
     adaptive   the switches route adaptively: a link may carry part of a flow
     limits     digest of the fabric limits
+    leaves     switches whose links are loaded, by name; none: all
+    nodes      names and patterns that were ordered; none: all free hosts
     """
 
     kind: ClassVar = Kind.BURN_STARTED
@@ -202,6 +204,8 @@ class BurnStarted(Payload):
     stage_s: float
     adaptive: bool
     limits: str
+    leaves: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
