@@ -286,3 +286,10 @@ def test_a_list_of_the_fleet_reads_an_index_alone(book: SqlJournal) -> None:
     with engine.connect() as connection:
         (plan,) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}").all()
     assert "COVERING INDEX node_state_by_name" in plan[-1]
+
+
+def test_all_nodes_one_after_the_other(book: SqlJournal) -> None:
+    """`each_state` yields what `states` returns, also where one query does not take all of them."""
+    names = [f"n{number}" for number in range(503)]
+    book.append([added(name) for name in names])
+    assert sorted(book.each_state(), key=lambda one: one.name) == sorted(book.states(), key=lambda one: one.name)
