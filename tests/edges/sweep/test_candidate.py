@@ -93,7 +93,7 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
         assert (net.bmcs[HOST].logins, net.bmcs[other].logins) == (1, 0)
 
 
-def test_a_bmc_that_claims_to_be_another_bars_nobody(tmp_path: Path) -> None:
+def test_a_bmc_that_claims_to_be_another_bars_none(tmp_path: Path) -> None:
     """It shows the UUID and serial of another BMC and rejects the login: the other one is asked all the same."""
     other = "127.77.0.2"
     with network(tmp_path, {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}) as net:
