@@ -1,4 +1,4 @@
-"""A site whose nights can never test a node is told so before the first night."""
+"""Nights that can never test a node are reported before the first one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the site spares for its nights, and whether a night could ever work with it: said before the first night."""
+"""What the site spares for its nights, and whether a night could ever work with it: reported before the first night."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def test_one_machine_takes_no_place_of_the_others(served: ServedAttempts) -> Non
 
 
 def test_images_need_a_token(served: ServedAttempts) -> None:
-    """Whoever is on the network could take every place without one: images, links to them, and ISOs of gigabytes."""
+    """Any machine of the network could take every place without one: images, links to them, and ISOs of gigabytes."""
     _large_image(served)
     (served.boot_folder / "current").symlink_to("images")
     (served.boot_folder / "noble").mkdir()

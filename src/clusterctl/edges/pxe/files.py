@@ -65,7 +65,7 @@ def locate(folder: Path, path: str) -> tuple[Path, os.stat_result] | None:
 def answer(folder: Path, path: str, downloads: Downloads, token: str = "") -> Response:
     """Return the file; 404; or 503 with Retry-After when too many images are sent.
 
-    `token` is a running attempt's. Without one images are no files: whoever is on the network could take all places.
+    `token` is a running attempt's. Without one images are no files: any machine of the network could take all places.
     """
     found = locate(folder, path)
     image = found is not None and _is_image(found[0], folder)

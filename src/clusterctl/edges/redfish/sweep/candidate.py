@@ -39,7 +39,7 @@ ROOT_SECONDS = 15.0
 PROBE_SECONDS = 90.0
 TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0, asked_max=10.0)
 LIMITS = ReadLimits(size=4 << 20, values=100_000)
-"""Of all that one address sends: anybody may answer there."""
+"""Of all that one address sends: any device may answer there."""
 _LOCK_SECONDS = 0.5
 _ROOT_TRIES = 2
 """Requests for the root where it is refused without a login: iLOs refuse it now and then."""
