@@ -322,7 +322,7 @@ def test_a_retired_node_gets_the_status_that_the_site_names_for_it(world: World,
     assert (exported(folder).exit_code, len(writes(world))) == (0, count)
 
 
-def test_a_retired_machine_says_nothing_about_the_next_one_of_its_name(world: World, folder: Path) -> None:
+def test_a_retired_machine_is_not_the_next_one_of_its_name(world: World, folder: Path) -> None:
     """A device with the retired node's name and another serial is another machine, and no complaint."""
     mapped(folder, RETIRED)
     exported(folder)

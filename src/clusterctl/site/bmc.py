@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from clusterctl.fleet.bmc.accounts import Characters, PasswordRule
 from clusterctl.fleet.bmc.services import WantedServices
+from clusterctl.formats.identifiers import is_host_name
 from clusterctl.site.fields import Flag, Name, Secret, TcpPort, first_duplicate, section, unique
 from clusterctl.site.nodes import canonical_address
 
-_SERVER_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+LONGEST_NAME = 253
+"""Characters of a host's name with its domain (RFC 1035)."""
 
 
 def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -77,7 +78,8 @@ def _server(value: str) -> str:
         return canonical_address(value)
     except ValueError:
         bare = value.strip().lower()
-        if not _SERVER_NAME.fullmatch(bare) or bare.replace(".", "").isdigit():
+        named = len(bare) <= LONGEST_NAME and all(map(is_host_name, bare.split(".")))
+        if not named or bare.replace(".", "").isdigit():
             raise ValueError("must be a host's name or address, like ntp1.example or 10.20.0.2") from None
         return bare
 
