@@ -1,4 +1,4 @@
-"""What a site sets on its BMCs besides their accounts: time servers, name servers, and where their logs go."""
+"""What a site sets on its BMCs: time servers, name servers, and where their logs go."""
 
 from __future__ import annotations
 
