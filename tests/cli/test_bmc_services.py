@@ -71,7 +71,7 @@ WRONG = (
 
 
 def test_a_wrong_section(place: Place) -> None:
-    """Names the section; no BMC is asked. A site without one says what to write."""
+    """Names the section; no BMC is asked. The error for a site without one has what to write."""
     site, server = place
     file = site / "site.yml"
     text = file.read_text()

@@ -350,7 +350,7 @@ def node_state(name: str, serial: str = "") -> NodeState:
 
 
 def test_two_devices_of_one_name_are_no_nodes_device() -> None:
-    """Tenants may use a name twice: without a serial nothing tells which of the two is the node."""
+    """Tenants may use a name twice: without a serial it is unknown which of the two is the node."""
     pairs, skipped = matched([node_state("n1")], [netbox_device(1, "n1", ""), netbox_device(9, "N1", "")])
     assert (pairs, skipped) == ([], {"n1": "NetBox has 2 devices with its name"})
 
