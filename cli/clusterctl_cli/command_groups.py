@@ -52,7 +52,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "accounts": ("machine:accounts", "Change and check the passwords of BMCs."),
         "settings": ("machine:settings", "Check and apply the baseline of BIOS and firmware."),
         "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
-        "bmc": ("machine:bmc", "Clear event logs of BMCs."),
+        "bmc": ("machine:bmc", "Set clock, DNS and syslog of BMCs; clear their logs."),
         "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
         "node": ("node:node_group", "Rename, move or renumber a node; swap its chassis."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),

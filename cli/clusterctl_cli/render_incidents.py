@@ -55,6 +55,8 @@ def ticket_lines(one: ListedIncident, release: str) -> Iterator[str]:
     ticket = one.state.ticket
     if ticket.key:
         yield f"ticket {ticket.key} ({'closed' if ticket.closed else 'open'}): {ticket.url}"
+    if ticket.attach_failure:
+        yield f"ticket: {ticket.attach_failure}"
     if ticket.failure:
         yield f"ticket: the last of {ticket.attempts} attempts failed: {ticket.failure}"
     if release:

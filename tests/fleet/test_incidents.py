@@ -24,7 +24,7 @@ from clusterctl.fleet.incidents.incident import (
     Severity,
     retry_after,
 )
-from clusterctl.fleet.incidents.message import MAX_BODY, MAX_TITLE, message
+from clusterctl.fleet.incidents.message import MAX_BODY, MAX_TITLE, inert, message
 from clusterctl.fleet.incidents.nodes import MIXED, Stopped, stopped
 from clusterctl.fleet.incidents.signals import (
     NIGHT_MISSING,
@@ -39,6 +39,7 @@ from clusterctl.fleet.incidents.signals import (
     link_signals,
     trouble_signals,
 )
+from clusterctl.fleet.incidents.ticket_text import Exhibit, note_text, ticket_text
 from clusterctl.fleet.node import Location, NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.hardware import BadLinks, FabricFault, FabricLinksJudged
 from clusterctl.fleet.payloads.incidents import (
@@ -54,6 +55,7 @@ from tests.events import written
 from tests.steps.fakes import NOW
 
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 ALL = routed([Route(("ops",), frozenset(IncidentKind), frozenset(Phase))])
 
 
@@ -298,12 +300,35 @@ def test_alerts_are_one_incident_per_group() -> None:
     book = Book()
     book.see(
         signals=list(
-            alert_signals([alert("LinkFlap", "g1", "sw1"), alert("LinkFlap", "g1", "sw2"), alert("Down", "g2", "x")])
+            alert_signals(
+                [alert("LinkFlap", "g1", "sw1"), alert("LinkFlap", "g1", "sw2"), alert("Down", "g2", "x")], (), NOW
+            )
         )
     )
     assert [(f.code, f.place, len(f.members)) for f in book.open()] == [("LinkFlap", SITE, 2), ("Down", "x", 1)]
-    book.see(signals=list(alert_signals([alert("LinkFlap", "g1", "sw1", firing=False), alert("Down", "g2", "x")])))
+    last = [alert("LinkFlap", "g1", "sw1", firing=False), alert("Down", "g2", "x")]
+    book.see(signals=list(alert_signals(last, (), NOW)))
     assert [facts.code for facts in book.open()] == ["Down"]
+
+
+def later(posted: Event, hours: int, *, renewed: bool = True) -> Event:
+    assert isinstance(posted.payload, AlertReceived)
+    return replace(posted, at=NOW + hours * HOUR, payload=replace(posted.payload, renewed=renewed))
+
+
+def firing(*last: Event, now: int) -> list[str]:
+    return [signal.facts.code for signal in alert_signals(last, (), NOW + now * HOUR)]
+
+
+def test_an_alert_that_is_not_repeated_has_ended() -> None:
+    """It was silenced while it ended, or its rule is gone: no post reports that. While Alertmanager posts nothing at all,
+    nothing is known; what an older version wrote was never written again.
+    """
+    silenced, other = later(alert("Silenced", "g1", "x"), 0), alert("Other", "g2", "y")
+    assert firing(silenced, now=500) == ["Silenced"]
+    assert firing(silenced, later(other, 49), now=49) == ["Silenced", "Other"]
+    assert firing(silenced, later(other, 51), now=51) == ["Other"]
+    assert firing(later(silenced, 0, renewed=False), later(other, 51), now=51) == ["Silenced", "Other"]
 
 
 def test_trouble_of_the_controller_opens_and_resolves() -> None:
@@ -381,3 +406,41 @@ def test_a_message_is_bounded_and_a_chat_acts_on_nothing_in_it() -> None:
     assert "://" not in text.body
     few = replace(facts, members=members[:1], cause="short")
     assert "incident inc-1, message 2" in message(replace(state, facts=few), few, "lab").body
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("![ ](//evil.example/x.png)", "! ( )(/ /evil.example/x.png)"),
+        ("[~admin] and [x|https://evil.example]", "(~ admin) and (x|https:/ /evil.example)"),
+        ("see #12, GH-12, acme/ops#5, #general", "see # 12, GH- 12, acme/ops# 5, # general"),
+        ("@name <!channel> <@U1>", "(at)name (! channel) ((at)U1)"),
+        ("&#64;name &lt;!channel&gt;", "& # 64;name & lt;! channel& gt;"),
+        ("**bold** _it_ ~~gone~~ `code`", "* * bold* * _ it_ ~ ~ gone~ ~ 'code'"),
+        ("{color:red}x{color} !img.png! www.evil.example", "(color:red)x(color) ! img.png! www. evil.example"),
+    ],
+)
+def test_markup_of_a_machine_is_text(text: str, shown: str) -> None:
+    """Of chats, of Markdown and of Jira: no link, mention, reference, image or macro is left of it, nor in a ticket."""
+    assert inert(text) == shown
+    facts = IncidentFacts(what=IncidentKind.NODES, code=text, place=text, cause=text, remedy=text)
+    state = IncidentState("inc-1", facts, change=text)
+    texts = ticket_text(state, facts, "lab", (), [Exhibit(command=text, where=text, text=f"{text}\n# x\n|| y ||\n- z")])
+    for written_text in (texts.body, texts.title, note_text(state, facts), message(state, facts, "lab").body):
+        assert shown in written_text
+        assert text not in written_text
+        assert all(line[:1] not in "#*|>=" for line in written_text.splitlines() if line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mlx5_0 of n2 (0000:3b:00.0): 2 uncorrectable errors, 5.1e-12",
+        "systemctl list-timers 'burnin-*', journalctl -u burnin-nightly",
+        "docs/how-to/monitoring.md#iblinkflapping",
+        "clusterctl release n2 --reason 'GPU 3, serial 1650: replaced'",
+    ],
+)
+def test_what_is_no_markup_stays(text: str) -> None:
+    """Names, figures and commands are copied from messages."""
+    assert inert(text) == text

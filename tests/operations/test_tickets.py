@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.errors import OutcomeUnknownError, UsageError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.errors import ClaimLostError, OutcomeUnknownError, PrivilegeError, UsageError
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.incidents.ticket_text import Attachment, TicketText
+from clusterctl.fleet.payloads.incidents import TicketAttached, TicketFailed, TicketSeen
 from clusterctl.operations import tickets
-from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.ports import Deadline
 from clusterctl.ports.tickets import Ticket
 from clusterctl_cli.main import run
@@ -167,6 +168,9 @@ class FakeTickets:
     def note(self, key: str, text: str, deadline: Deadline) -> None:
         self._at("note", lambda: self.notes.append(text))
 
+    def resolve(self, key: str, deadline: Deadline) -> None:
+        self._at("resolve", lambda: setattr(self, "closed", True))
+
     def has_note(self, key: str, marker: str, deadline: Deadline) -> bool:
         return any(marker in note for note in self.notes)
 
@@ -235,6 +239,204 @@ def test_a_failure_is_tried_again_later(context: SiteContext) -> None:
     tickets.run(context, lambda _node: "", FakeTickets(), NOTHING)
     (state,) = context.journal.incidents()
     assert not state.ticket.key
+
+
+class NoFiles(FakeTickets):
+    """Takes no attachment."""
+
+    refusals = 0
+
+    def attach(self, key: str, attachment: Attachment, deadline: Deadline) -> None:
+        self.refusals += 1
+        raise PrivilegeError("HTTP 403: no attachments here", where=key)
+
+
+def soon(context: SiteContext) -> None:
+    """Let the next attempt to attach be due now."""
+    (state,) = context.journal.incidents()
+    payload = TicketAttached(failure="x", retry_at=datetime(2026, 1, 1, tzinfo=UTC))
+    context.journal.append([NewEvent(Stream.INCIDENT, state.id, payload)])
+
+
+def test_a_refused_sheet_loses_no_ticket(context: SiteContext) -> None:
+    """The ticket is filed and goes on; the sheet is tried again for itself, some times, and its failure is reported."""
+    system = NoFiles()
+    result = tickets.run(context, lambda _node: "", system, NOTHING)
+    assert (result.exit_code, result.tickets[0].key, result.tickets[0].did) == (1, "T-1", ("created",))
+    assert "a sheet was not attached: T-1: HTTP 403" in result.tickets[0].failure
+    append(context.site.folder, quarantined("n1", "burnin", WARM))
+    again = tickets.run(context, lambda _node: "", system, NOTHING)
+    assert (again.tickets[0].did, system.refusals) == (("note 2",), 1)
+    assert again.tickets[0].failure == result.tickets[0].failure
+    soon(context)
+    taken = FakeTickets()
+    taken.made = system.made
+    assert tickets.run(context, lambda _node: "", taken, NOTHING).exit_code == 0
+    assert sorted(taken.files) == ["n1.md", "n2.md"]
+    assert len(system.made) == 1
+
+
+def test_a_system_that_takes_no_files_is_not_asked_for_ever(context: SiteContext) -> None:
+    """Then the incident shows that its ticket has no sheet, and the timer succeeds."""
+    system = NoFiles()
+    for _ in range(tickets.SHEET_ATTEMPTS):
+        tickets.run(context, lambda _node: "", system, NOTHING)
+        (state,) = context.journal.incidents()
+        if not state.ticket.unattached:
+            break
+        soon(context)
+    assert not state.ticket.unattached
+    assert "403" in state.ticket.attach_failure
+    asked = system.refusals
+    assert tickets.run(context, lambda _node: "", system, NOTHING).exit_code == 0
+    assert system.refusals == asked
+
+
+class Outlived(FakeTickets):
+    """At a search, by number, the machine is suspended for an hour: meanwhile another process takes the claim."""
+
+    def __init__(self, context: SiteContext, at: int) -> None:
+        super().__init__()
+        self.context, self.left, self.seconds = context, at, 1000.0
+
+    def find(self, incident: str, since: datetime, deadline: Deadline) -> Ticket | None:
+        found = super().find(incident, since, deadline)
+        self.left -= 1
+        if self.left == 0:
+            self.seconds += 3600
+            taken(self.context)
+        return found
+
+    def create(self, text: TicketText, deadline: Deadline) -> Ticket:
+        deadline.check("asking the ticket system")  # as each request does
+        return super().create(text, deadline)
+
+
+def taken(context: SiteContext) -> None:
+    """End the claim of the pass: its lease is over, and another process has had it."""
+    (owner,) = context.journal.owners(str(tickets.CLAIM))
+    other = open_site(context.site.folder, Invocation(run=owner.run))
+    granted = other.journal.claim([tickets.CLAIM], owner.run).granted
+    other.journal.release(granted.values())
+    other.journal.close()
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_pass_that_outlives_its_claim_creates_nothing(context: SiteContext, at: int) -> None:
+    """Neither after the first search nor after the one that follows the intent; the next pass creates one ticket."""
+    system = Outlived(context, at)
+    with pytest.raises(ClaimLostError):
+        tickets.run(context, lambda _node: "", system, NOTHING, lambda: system.seconds)
+    assert system.made == []
+    go(context, system)
+    assert go(context, system) == [()]
+    assert len(system.made) == 1
+
+
+class Raced(FakeTickets):
+    """Another process creates the ticket after the first search."""
+
+    def find(self, incident: str, since: datetime, deadline: Deadline) -> Ticket | None:
+        found = super().find(incident, since, deadline)
+        self.made = [incident]
+        return found
+
+
+def test_the_ticket_is_searched_again_after_the_intent(context: SiteContext) -> None:
+    system = Raced()
+    assert go(context, system) == [("found",)]
+    assert len(system.made) == 1
+
+
+def released(context: SiteContext) -> None:
+    append(context.site.folder, [new_event("node", "id-n2", Kind.NODE_RELEASED, {"to": "cabled", "reason": "r"})])
+
+
+@pytest.fixture
+def closing(tmp_path: Path) -> Iterator[SiteContext]:
+    """A site that closes the tickets of resolved incidents."""
+    site = configured(tmp_path, "https://127.0.0.1:1")
+    file = site / "site.yml"
+    file.write_text(file.read_text().replace("project: OPS", "project: OPS, close_resolved: true"))
+    opened = open_site(site)
+    yield opened
+    opened.journal.close()
+
+
+def test_a_resolved_incident_closes_its_ticket_once(closing: SiteContext) -> None:
+    """After its last note. A person who opens it again keeps it open; by default no ticket is closed."""
+    system = FakeTickets()
+    go(closing, system)
+    assert not system.closed
+    released(closing)
+    assert go(closing, system) == [("note 2", "resolved")]
+    assert system.closed
+    (state,) = closing.journal.incidents()
+    assert (state.ticket.closed, state.unfinished) == (True, False)
+    closing.journal.append([NewEvent(Stream.INCIDENT, state.id, TicketSeen(closed=False))])
+    system.closed = False
+    assert go(closing, system) == [()]
+    assert not system.closed
+
+
+@pytest.mark.parametrize("dies", ["before resolve", "after resolve"])
+def test_a_kill_while_a_ticket_is_closed(closing: SiteContext, dies: str) -> None:
+    system = FakeTickets()
+    go(closing, system)
+    released(closing)
+    system.dies = dies
+    with pytest.raises(Killed):
+        go(closing, system)
+    system.dies = ""
+    assert go(closing, system) == [("resolved",) if dies == "before resolve" else ("closed",)]
+    assert (system.closed, len(system.notes)) == (True, 1)
+
+
+def test_a_closed_ticket_that_is_opened_again_stays_open(closing: SiteContext) -> None:
+    """Also one that was closed before its incident was resolved."""
+    system = FakeTickets()
+    go(closing, system)
+    system.closed = True
+    assert go(closing, system) == [("closed",)]
+    released(closing)
+    assert go(closing, system) == [("note 2",)]
+    (state,) = closing.journal.incidents()
+    closing.journal.append([NewEvent(Stream.INCIDENT, state.id, TicketSeen(closed=False))])
+    system.closed = False
+    assert go(closing, system) == [()]
+
+
+def test_by_default_no_ticket_is_closed(context: SiteContext) -> None:
+    system = FakeTickets()
+    go(context, system)
+    released(context)
+    assert go(context, system) == [("note 2",)]
+    assert not system.closed
+
+
+class Unread(FakeTickets):
+    """Cannot be read the first time."""
+
+    failed = False
+
+    def read(self, key: str, deadline: Deadline) -> Ticket:
+        if not self.failed:
+            self.failed = True
+            raise PrivilegeError("HTTP 403", where=key)
+        return super().read(key, deadline)
+
+
+def test_a_failure_that_is_over_is_forgotten(context: SiteContext) -> None:
+    system = Unread()
+    go(context, system)
+    go(context, system)
+    (state,) = context.journal.incidents()
+    assert state.ticket.failure
+    failed = TicketFailed(reason="HTTP 403", retry_at=datetime(2026, 1, 1, tzinfo=UTC))
+    context.journal.append([NewEvent(Stream.INCIDENT, state.id, failed)])
+    assert tickets.run(context, lambda _node: "", system, NOTHING).exit_code == 0
+    (state,) = context.journal.incidents()
+    assert (state.ticket.failure, state.ticket.attempts) == ("", 0)
 
 
 def test_incidents_of_other_kinds_have_no_ticket(context: SiteContext) -> None:

@@ -16,14 +16,15 @@ import pytest
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.incidents.signals import MOST_MEMBERS
 from clusterctl.fleet.payloads.hardware import BadLinks, FabricLinksJudged
-from clusterctl.formats.alertmanager import parse_alerts
+from clusterctl.formats.alertmanager import LARGEST, parse_alerts
 from clusterctl.operations import incidents
 from clusterctl.operations.context import SiteContext, open_site
-from clusterctl_web.alert_hook import LARGEST
 from tests.cli.site_of_three import write
 from tests.web.browser import MADE, Browser, access
 
+DONE = {"unread": 0, "truncated": 0}
 EVIL = "<script>alert(1)</script>\x1b[31m"
 
 
@@ -79,8 +80,8 @@ def test_alerts_become_one_incident_until_all_are_resolved(context: SiteContext,
     """A post that is repeated changes nothing; an alert of a node of the site names it."""
     hook = browser(context, tmp_path)
     firing = post_of(alert("aa01", node="n1"), alert("aa02", node="n9", instance="10.0.0.9:9100"))
-    assert hook.send("POST", "/alerts", content=firing).json() == {"posted": 2, "changed": 2}
-    assert hook.send("POST", "/alerts", content=firing).json() == {"posted": 2, "changed": 0}
+    assert hook.send("POST", "/alerts", content=firing).json() == DONE | {"posted": 2, "changed": 2}
+    assert hook.send("POST", "/alerts", content=firing).json() == DONE | {"posted": 2, "changed": 0}
     assert open_alerts(context) == [("IbLinkFlapping", "site", 2)]
     (found,) = [one for one in incidents.listed(context) if one.facts.what.value == "alert"]
     assert {member.node for member in found.facts.members} == {"n1", ""}
@@ -126,13 +127,59 @@ def test_only_a_token_of_an_operator_may_post(context: SiteContext, tmp_path: Pa
         (post_of({"status": "firing"}), 400),
         (post_of(alert("../x")), 400),
         (post_of(alert("aa01") | {"startsAt": "yesterday"}), 400),
-        (b"x" * (LARGEST + 1), 413),
     ],
 )
 def test_what_is_no_post_is_refused(context: SiteContext, tmp_path: Path, content: bytes, status: int) -> None:
     """With 4xx, which Alertmanager does not repeat; nothing is written."""
     assert browser(context, tmp_path).send("POST", "/alerts", content=content).status_code == status
     assert open_alerts(context) == []
+
+
+def test_a_bad_alert_takes_no_other_with_it(context: SiteContext, tmp_path: Path) -> None:
+    """The answer counts what was not read. An alert without a name is one: Alertmanager takes it from other clients."""
+    bad = [{"status": "firing"}, alert("../x"), alert("aa09") | {"startsAt": "yesterday"}, "x", None]
+    unnamed = alert("aa02", node="n1")
+    del unnamed["labels"]["alertname"]
+    content = post_of(*bad, alert("aa01", node="n1"), unnamed)
+    found = browser(context, tmp_path).send("POST", "/alerts", content=content)
+    assert (found.status_code, found.json()) == (200, {"posted": 2, "changed": 2, "unread": 5, "truncated": 0})
+    assert sorted(open_alerts(context)) == [("IbLinkFlapping", "n1", 1), ("alert without a name", "n1", 1)]
+
+
+def test_a_post_has_any_number_of_alerts(context: SiteContext, tmp_path: Path) -> None:
+    """Alertmanager repeats a post that is refused for ever, and no operator would learn of its alerts."""
+    content = post_of(*(alert(f"aa{number:05}") for number in range(1100)))
+    assert len(content) < LARGEST
+    found = browser(context, tmp_path).send("POST", "/alerts", content=content).json()
+    assert (found["posted"], found["changed"]) == (1100, 1100)
+    assert open_alerts(context) == [("IbLinkFlapping", "site", MOST_MEMBERS)]
+
+
+def test_many_small_alerts_are_within_the_limits() -> None:
+    """The bytes are the limit of a post, not its values."""
+    small = {"status": "firing", "labels": {}, "annotations": {}, "startsAt": "2026-11-27T19:00:00Z"}
+    content = post_of(*(small | {"fingerprint": f"{number:06}"} for number in range(10_000)))
+    assert len(content) < LARGEST
+    assert len(parse_alerts(content).alerts) == 10_000
+
+
+def test_a_post_that_is_too_large_is_an_incident(context: SiteContext, tmp_path: Path) -> None:
+    """One, however often it is repeated, with what to do; the other posts are taken."""
+    hook = browser(context, tmp_path)
+    for _ in range(2):
+        refused = hook.send("POST", "/alerts", content=b"x" * (LARGEST + 1))
+        assert refused.status_code == 413
+        assert "max_alerts" in refused.json()["error"]["remedy"]
+    (found,) = [one.facts for one in incidents.listed(context) if one.facts.what.value == "alert"]
+    assert (found.code, found.severity.value) == ("AlertPostTooLarge", "critical")
+    assert "max_alerts" in found.remedy
+    hook.send("POST", "/alerts", content=post_of(alert("aa01", node="n1")))
+    assert len(open_alerts(context)) == 2
+
+
+def test_a_post_that_lacks_alerts_is_counted(context: SiteContext, tmp_path: Path) -> None:
+    content = json.dumps(json.loads(post_of(alert("aa01"))) | {"truncatedAlerts": 7}).encode()
+    assert browser(context, tmp_path).send("POST", "/alerts", content=content).json()["truncated"] == 7
 
 
 def test_two_alerts_of_one_rack_have_its_place(context: SiteContext, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ SECTIONS = """
 notify:
   channels: {{chat: {{url: {{file: secrets/chat-url}}}}}}
   routes: [{{to: [chat], incidents: [alert]}}]
-tickets: {{kind: webhook, url: '{tickets}', token: {{file: secrets/tickets}}, incidents: [alert]}}
+tickets: {{close_resolved: true, kind: webhook, url: '{tickets}', token: {{file: secrets/tickets}}, incidents: [alert]}}
 """
 
 
@@ -198,7 +198,7 @@ def chain(tmp_path: Path) -> Iterator[Chain]:
 
 def test_a_link_that_goes_down_is_one_message_and_one_ticket(chain: Chain) -> None:
     """One alert, one incident, one message, one ticket, however often the timers run. With the link up again the alert
-    ends, the incident is resolved, a message of the same incident follows, and the ticket has a last note.
+    ends, the incident is resolved, a message of the same incident follows, the ticket has a last note, and is closed.
     """
     chain.exporter.state = DOWN
     assert eventually(lambda: bool(chain.open()), WAIT_S)
@@ -223,3 +223,4 @@ def test_a_link_that_goes_down_is_one_message_and_one_ticket(chain: Chain) -> No
     assert chain.tickets.items == [ticket]
     (note,) = ticket.notes
     assert "Resolved" in note
+    assert ticket.closed

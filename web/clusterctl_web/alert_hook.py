@@ -10,13 +10,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.alertmanager import LARGEST
 from clusterctl.operations import alerts
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.serial import to_data
 from clusterctl_web.guard import actor_of
 from clusterctl_web.sessions import Proof
-
-LARGEST = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class AlertHook:
     async def receive(self, request: Request) -> Response:
         """Return the numbers of posted and of changed alerts.
 
-        Alertmanager repeats a post that failed with 5xx, and drops one that failed with 4xx.
+        Alertmanager repeats a post that failed with 5xx at once, and one that failed with 4xx with the group's next
+        one. What is too large will not fit later either: it becomes an incident.
         """
         if actor_of(request).proof is not Proof.TOKEN:
             return _refused("alerts are posted with a token", 403)
@@ -39,7 +39,9 @@ class AlertHook:
         async for chunk in request.stream():
             body += chunk
             if len(body) > LARGEST:
-                return _refused(f"is larger than {LARGEST >> 20} MiB", 413)
+                reason = f"is larger than {LARGEST >> 20} MiB"
+                await run_in_threadpool(alerts.refuse, self.context, reason)
+                return _refused(reason, 413, alerts.TOO_LARGE_REMEDY)
         try:
             received = await run_in_threadpool(alerts.receive, self.context, bytes(body))
         except ParseError as error:
@@ -47,5 +49,5 @@ class AlertHook:
         return JSONResponse(to_data(received))
 
 
-def _refused(message: str, status: int) -> Response:
-    return JSONResponse({"error": {"kind": "parse", "message": message, "where": "alerts", "remedy": ""}}, status)
+def _refused(message: str, status: int, remedy: str = "") -> Response:
+    return JSONResponse({"error": {"kind": "parse", "message": message, "where": "alerts", "remedy": remedy}}, status)

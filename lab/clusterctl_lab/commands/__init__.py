@@ -280,10 +280,9 @@ def faults(as_json: bool) -> None:
 
 def _ready_image() -> str:
     """Return the OS image for virtual machines; building it takes minutes where the cache has none."""
-    from clusterctl.edges.os_images import ensure
-    from clusterctl_lab.metal import BOOT_FOLDER
+    from clusterctl_lab.metal.os_image import ensure_os_image
 
-    return ensure(BOOT_FOLDER, small=True, progress=_print).name
+    return ensure_os_image(_print).name
 
 
 def _require_near(name: str) -> None:

@@ -16,6 +16,7 @@ from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.fabric.port_acts import DisabledPort
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.incidents.derive import Channels, Route, Seen, derive, routed
+from clusterctl.fleet.incidents.fold import fold
 from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentKind, IncidentState, Phase, Severity
 from clusterctl.fleet.incidents.nodes import Stopped, stopped
 from clusterctl.fleet.incidents.signals import (
@@ -94,6 +95,11 @@ def update(context: SiteContext, deadline: Deadline | None = None) -> IncidentUp
     )
 
 
+def current(context: SiteContext, incident: str) -> IncidentState:
+    """Return an incident as the journal has it in this moment."""
+    return fold(context.journal.history(Stream.INCIDENT, incident), incident)
+
+
 def listed(context: SiteContext, *, resolved: bool = False) -> tuple[ListedIncident, ...]:
     """Return the open incidents, the newest first; `resolved`: those that are resolved as well."""
     states = reversed(context.journal.incidents(unfinished=not resolved))
@@ -169,7 +175,7 @@ def _signals(
     if nights is not None:
         yield from nights.signals({node.name: node for node in summaries})
     repeated = SAME_AS_LINKS if _last_judgement(context) is not None else frozenset[str]()
-    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED), repeated)
+    yield from alert_signals(context.journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED), repeated, now)
 
 
 def _link_signals(context: SiteContext, out: Sequence[DisabledPort]) -> Iterator[Signal]:

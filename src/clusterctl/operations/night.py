@@ -125,7 +125,7 @@ def _preview(context: SiteContext, request: NightRequest) -> Preview:
     first = first_choice(context, request)
     effects = tuple(Effect(node=name, text=f"burn in first, in {first.window}") for name in first.names)
     none = Effect(node="", text=f"burn in no node, in {first.window}: {first.why}")
-    return Preview(operation=NAME, question="Burn gold nodes in?", effects=effects or (none,))
+    return Preview(operation=NAME, question="Burn gold nodes in?", effects=effects or (none,)).of(request)
 
 
 def may_take(context: SiteContext) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """Messages about incidents: the outbox in the journal is sent, each message at least once.
 
 An intent is written before a message is sent and a result after it. A process that was killed in between sends the
-message again; it carries the id of the same incident.
+message again; it carries the id of the same incident. One process sends at a time: it renews its claim, and writes
+under it.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,11 +22,11 @@ from clusterctl.fleet.payloads.incidents import MessageFailed, MessageIntended, 
 from clusterctl.operations import incidents
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.incidents import IncidentUpdate
-from clusterctl.ports import Deadline
+from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.notify import Notifier
 from clusterctl.site.notify import NotifySettings
-from clusterctl.steps.executor.lease import sole_claim
+from clusterctl.steps.executor.lease import kept, sole_claim
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +98,7 @@ def send_test(context: SiteContext, channel: str = "", notifier: Notifier | None
         incident=TEST,
         title=f"[{name}] test of clusterctl",
         body=f"This is a test message of the site {name}. Nothing is wrong.",
-        phase=Phase.RESOLVED,
+        phase=Phase.OPENED,  # a pager shows nothing of a message that closes an alert
     )
     send = notifier or site_channels(context)
     return tuple(_attempt(send, one, sample) for one in ([channel] if channel else settings.channels))
@@ -134,13 +136,18 @@ def _settings(context: SiteContext) -> NotifySettings:
 def _send(
     context: SiteContext, notifier: Notifier, settings: NotifySettings, deadline: Deadline
 ) -> Iterator[SentMessage]:
-    with sole_claim(context.journal, CLAIM, context.run):
-        for state in context.journal.incidents(unfinished=True):
+    lost = threading.Event()
+    with (
+        sole_claim(context.journal, CLAIM, context.run) as claim,
+        kept(context.journal, {CLAIM: claim}, lost.set),
+    ):
+        for listed in context.journal.incidents(unfinished=True):
+            state = incidents.current(context, listed.id)  # what was listed may be minutes old
             for channel, delivery in state.deliveries.items():
-                if deadline.remaining <= 0:
+                if deadline.remaining <= 0 or lost.is_set():
                     return
                 if state.facts is not None and delivery.due(CLOCK.now()):
-                    outbox = _Outbox(context, notifier, settings, state, state.facts)
+                    outbox = _Outbox(context, notifier, settings, claim, state, state.facts)
                     yield outbox.send(channel, delivery)
 
 
@@ -151,6 +158,7 @@ class _Outbox:
     context: SiteContext
     notifier: Notifier
     settings: NotifySettings
+    claim: Claim
     state: IncidentState
     facts: IncidentFacts
 
@@ -170,7 +178,7 @@ class _Outbox:
         return sent
 
     def _write(self, payload: Payload) -> None:
-        self.context.journal.append([NewEvent(Stream.INCIDENT, self.state.id, payload)])
+        self.context.journal.append([NewEvent(Stream.INCIDENT, self.state.id, payload)], claim=self.claim)
 
 
 def _attempt(notifier: Notifier, channel: str, text: IncidentMessage) -> SentMessage:

@@ -33,6 +33,10 @@ class Tickets(Protocol):
         """Return whether the ticket has a note with this marker."""
         ...
 
+    def resolve(self, key: str, deadline: Deadline) -> None:
+        """Close an open ticket as done. Raise `EdgeError` where its system does not allow that."""
+        ...
+
     def read(self, key: str, deadline: Deadline) -> Ticket:
         """Return the ticket as it is now. Raise `EdgeError` where it is gone."""
         ...

@@ -12,6 +12,7 @@ from clusterctl.site.urls import service_url
 
 ServiceUrl = Annotated[str, AfterValidator(service_url)]
 Kinds = Annotated[tuple[IncidentKindName, ...], Field(min_length=1, description="which incidents become tickets")]
+CloseResolved = Annotated[bool, Field(description="close the ticket of an incident that is resolved")]
 _HARDWARE: tuple[IncidentKindName, ...] = ("nodes", "links", "fabric")
 Authority = Annotated[str, Field(description="PEM file of the authority, where it is not one of the system's")]
 
@@ -25,9 +26,16 @@ class JiraSettings:
     token: Secret
     project: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$")]
     issue_type: Words = "Task"
+    close_transition: Annotated[
+        str,
+        Field(
+            max_length=100, description="of the workflow, for close_resolved; by default one to a status that is done"
+        ),
+    ] = ""
     user: str = ""
     ca_file: Authority = ""
     incidents: Kinds = _HARDWARE
+    close_resolved: CloseResolved = False
 
 
 @section
@@ -40,6 +48,7 @@ class GithubSettings:
     url: ServiceUrl = "https://api.github.com"
     ca_file: Authority = ""
     incidents: Kinds = _HARDWARE
+    close_resolved: CloseResolved = False
 
 
 @section
@@ -51,6 +60,7 @@ class WebhookSettings:
     token: Secret
     ca_file: Authority = ""
     incidents: Kinds = _HARDWARE
+    close_resolved: CloseResolved = False
 
 
 TicketSettings = Annotated[JiraSettings | GithubSettings | WebhookSettings, Field(discriminator="kind")]

@@ -160,7 +160,7 @@ def downs(chain: Chain) -> list[str]:
 
 def test_a_flap_is_one_alert_one_message_and_one_ticket_until_it_is_healed(chain: Chain) -> None:
     """However often the timers run. The alert ends, the incident is resolved, the second message and the ticket's note are
-    of the same incident.
+    of the same incident, and the ticket is closed.
     """
     monitored(chain)
     lab = chain.hosts.lab
@@ -191,3 +191,4 @@ def test_a_flap_is_one_alert_one_message_and_one_ticket_until_it_is_healed(chain
     assert [item for item in chain.tickets.items if item.labels == [incident.state.id]] == [ticket]
     (note,) = ticket.notes
     assert "Resolved" in note
+    assert ticket.closed

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
+import apprise
 import pytest
+import requests
 
 from clusterctl.edges.notify import AppriseChannels
+from clusterctl.edges.notify.apprise_channels import name_incident
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.errors import EdgeError, UsageError
@@ -90,6 +96,57 @@ def test_a_message_that_is_not_taken_is_an_error(
     assert TOKEN not in f"{error.value}"
     assert TOKEN not in KNOWN(caplog.text)  # as each handler of ours writes it
     assert len(receiver.posts) == 1
+
+
+@pytest.mark.parametrize("token", ["s3c", "hook7", "secret"])
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_short_secret_is_logged_by_no_library(
+    tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, token: str, status: int
+) -> None:
+    """Of any length, and without digits: what is no token by its form is known to no filter of the log."""
+    receiver.answers.append(status)
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "urllib3")
+    with nullcontext() if status == 200 else pytest.raises(EdgeError) as error:
+        channels(tmp_path, chat=receiver.url(token)).send("chat", TEXT)
+    assert token not in str(error)
+    assert len(receiver.posts) == 1
+    logged = [record.getMessage() for record in caplog.records if record.name != "apprise"]  # pytest adds itself there
+    assert not any(token in line for line in logged)
+    requests.get(f"http://127.0.0.1:{receiver.port}/other", timeout=600)
+    assert "/other" in caplog.text  # other requests are logged as before
+
+
+def test_a_pager_learns_which_alert_a_message_is_about(tmp_path: Path, receiver: Receiver) -> None:
+    """The incident's id is the key of the alert: a repeat adds none, and the last message closes it."""
+    sender = channels(tmp_path, pager=f"goalert://127.0.0.1:{receiver.port}/{uuid4()}")
+    for phase in (Phase.OPENED, Phase.RESOLVED):
+        sender.send("pager", replace(TEXT, phase=phase))
+    opened, resolved = [posted for _, posted in receiver.posts]
+    assert (opened["dedup"], opened.get("action")) == (TEXT.incident, None)
+    assert (resolved["dedup"], resolved["action"]) == (TEXT.incident, "close")
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "action"),
+    [
+        ("pagerduty://a1b2@c3d4", "dedup", "map"),
+        ("pagerduty://a1b2@c3d4?dedup=mine&action=resolve", "", "resolve"),
+        ("splunk://route@a1b2", "entity_id", "map"),
+        ("opsgenie://a1b2c3d4", "alias", "map"),
+        ("signl4://a1b2", "external_id", "map"),
+    ],
+)
+def test_the_key_of_each_pager(url: str, key: str, action: str) -> None:
+    """What the channel's URL sets stays."""
+    service = apprise.Apprise.instantiate(url)
+    name_incident(service, TEXT.incident)
+    assert getattr(service, key or "dedup") == (TEXT.incident if key else "mine")
+    assert service.action == action
+
+
+def test_a_chat_has_no_key() -> None:
+    name_incident(apprise.Apprise.instantiate("json://127.0.0.1:1/x"), TEXT.incident)
 
 
 def test_a_mail_server_that_refuses_is_an_error(tmp_path: Path, mailbox: Mailbox) -> None:

@@ -94,24 +94,41 @@ class Jira(TicketServer):
         return self.one(method, path, body, headers)
 
     def one(self, method: str, path: str, body: Any, headers: dict[str, str]) -> tuple[int, Any]:
-        found = re.fullmatch(r"/rest/api/2/issue/OPS-(\d+)(/comment|/attachments)?", path)
+        found = re.fullmatch(r"/rest/api/2/issue/OPS-(\d+)(/comment|/attachments|/transitions)?", path)
         item = self.item(found[1]) if found else None
         if found is None or item is None:
             return 404, {
                 "errorMessages": ["Issue does not exist or you do not have permission to see it."],
                 "errors": {},
             }
-        if found[2] == "/comment" and method == "POST":
-            item.notes.append(body["body"])
-            return 201, {"id": "1", "body": body["body"]}
         if found[2] == "/comment":
-            return 200, {"comments": [{"body": note} for note in reversed(item.notes)], "total": len(item.notes)}
+            return self.comments(method, body, item)
+        if found[2] == "/transitions":
+            return self.transitions(method, body, item)
         if found[2] == "/attachments":
             assert headers["x-atlassian-token"] == "no-check"
             (name, text), *_ = parts(body, headers["content-type"])
             item.files[name] = text
             return 200, [{"filename": name}]
         return 200, self.issue(item)
+
+    def comments(self, method: str, body: Any, item: Item) -> tuple[int, Any]:
+        if method == "POST":
+            item.notes.append(body["body"])
+            return 201, {"id": "1", "body": body["body"]}
+        return 200, {"comments": [{"body": note} for note in reversed(item.notes)], "total": len(item.notes)}
+
+    def transitions(self, method: str, body: Any, item: Item) -> tuple[int, Any]:
+        """Jira's simplified workflow: from each status to each status."""
+        steps = {"11": ("To Do", "new"), "21": ("In Progress", "indeterminate"), "31": ("Done", "done")}
+        if method == "POST":
+            item.closed = steps[body["transition"]["id"]][1] == "done"
+            return 204, None
+        found = [
+            {"id": key, "name": name, "to": {"name": name, "statusCategory": {"key": category}}}
+            for key, (name, category) in steps.items()
+        ]
+        return 200, {"expand": "transitions", "transitions": found}
 
     def issue(self, item: Item) -> dict[str, Any]:
         status = {"statusCategory": {"key": "done" if item.closed else "new"}}
@@ -141,6 +158,9 @@ class Github(TicketServer):
             return 201, {"id": 1, "body": body["body"]}
         if found[2]:
             return 200, [{"body": note} for note in page(item.notes, query)]
+        if method == "PATCH":
+            assert body == {"state": "closed", "state_reason": "completed"}
+            item.closed = True
         return 200, self.issue(item)
 
     def create(self, body: Any) -> tuple[int, Any]:
@@ -170,19 +190,21 @@ class Webhook(TicketServer):
         if path == "/tickets" and method == "GET":
             found = next((item for item in self.items if item.labels == [query["incident"]]), None)
             return (200, self.ticket(found)) if found else (404, {})
-        if method == "POST" and headers["idempotency-key"] in self.keys:
+        if method == "POST" and headers.get("idempotency-key") in self.keys:
             return 200, self.ticket(self.items[-1])
         if path == "/tickets":
             self.keys.add(headers["idempotency-key"])
             self.items.append(Item(len(self.items) + 1, body["title"], body["body"], [body["incident"]]))
             return 201, self.ticket(self.items[-1])
-        found = re.fullmatch(r"/tickets/T-(\d+)(/notes|/attachments)?", path)
+        found = re.fullmatch(r"/tickets/T-(\d+)(/notes|/attachments|/close)?", path)
         item = self.item(found[1]) if found else None
         if found is None or item is None:
             return 404, {}
         if found[2]:
-            self.keys.add(headers["idempotency-key"])
-            if found[2] == "/notes":
+            self.keys.add(headers.get("idempotency-key", ""))
+            if found[2] == "/close":
+                item.closed = True
+            elif found[2] == "/notes":
                 item.notes.append(body["text"])
             else:
                 item.files[body["name"]] = body["text"]
@@ -234,7 +256,7 @@ def running(server: TicketServer) -> Iterator[TicketServer]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_POST = _handle  # noqa: N815 — the library's names
+        do_GET = do_POST = do_PATCH = _handle  # noqa: N815 — the library's names
 
         def log_message(self, *_: object) -> None:
             pass

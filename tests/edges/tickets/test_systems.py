@@ -84,6 +84,34 @@ def test_a_ticket_is_created_found_and_closed(server: TicketServer, tickets: Tic
     assert (server.items[0].title, server.items[0].body) == (TEXT.title, TEXT.body)
 
 
+def test_a_ticket_is_closed_as_done(server: TicketServer, tickets: Tickets) -> None:
+    key = tickets.create(TEXT, deadline()).key
+    assert not tickets.read(key, deadline()).closed
+    tickets.resolve(key, deadline())
+    assert server.items[0].closed
+    assert tickets.read(key, deadline()).closed
+
+
+@pytest.mark.parametrize(("name", "closed"), [("Done", True), ("In Progress", False)])
+def test_the_transition_of_the_settings_is_taken(tmp_path: Path, name: str, closed: bool) -> None:
+    with running(Jira()) as server:
+        settings = SETTINGS[Jira].replace("URL", server.url).replace("}}", f"}}, close_transition: {name}}}")
+        system = tickets_of(tmp_path, settings)
+        system.resolve(system.create(TEXT, deadline()).key, deadline())
+        assert server.items[0].closed is closed
+
+
+def test_a_workflow_without_such_a_transition_is_an_error(tmp_path: Path) -> None:
+    """The error names the setting."""
+    with running(Jira()) as server:
+        settings = SETTINGS[Jira].replace("URL", server.url).replace("}}", "}, close_transition: Archive}")
+        system = tickets_of(tmp_path, settings)
+        key = system.create(TEXT, deadline()).key
+        with pytest.raises(EdgeError, match="no transition 'Archive'") as error:
+            system.resolve(key, deadline())
+        assert "close_transition" in error.value.remedy
+
+
 def test_a_sheet_is_attached_once(server: TicketServer, tickets: Tickets) -> None:
     key = tickets.create(TEXT, deadline()).key
     tickets.attach(key, SHEET, deadline())

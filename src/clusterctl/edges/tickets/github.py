@@ -75,6 +75,10 @@ class GithubIssues:
                 break
         return False
 
+    def resolve(self, key: str, deadline: Deadline) -> None:
+        content = {"state": "closed", "state_reason": "completed"}
+        self.api.patch(f"{self._path}/{key}", deadline, json=content, headers=HEADERS)
+
     def read(self, key: str, deadline: Deadline) -> Ticket:
         found = self.api.get(f"{self._path}/{key}", deadline)
         if not isinstance(found, dict):

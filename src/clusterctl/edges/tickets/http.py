@@ -45,7 +45,14 @@ class TicketApi:
 
     def post(self, path: str, deadline: Deadline, **content: Any) -> Any:
         """Send once. Raise `OutcomeUnknownError` where it may have taken effect."""
-        answer = self._send("POST", path, deadline, **content)
+        return self._change("POST", path, deadline, **content)
+
+    def patch(self, path: str, deadline: Deadline, **content: Any) -> Any:
+        """Send once. Raises as `post`."""
+        return self._change("PATCH", path, deadline, **content)
+
+    def _change(self, method: str, path: str, deadline: Deadline, **content: Any) -> Any:
+        answer = self._send(method, path, deadline, **content)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise EdgeError("there is no such resource", where=f"{self.host}{path}", remedy="check url and project")
         return self._json(answer, path)
@@ -83,7 +90,7 @@ class TicketApi:
             raise AuthenticationError("the token is refused", where=where, remedy="renew the token of tickets.token")
         if status == HTTPStatus.FORBIDDEN:
             raise PrivilegeError(message, where=where, remedy="let the token's account read and write tickets")
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR and method == "POST":
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR and method != "GET":
             raise OutcomeUnknownError(message, where=where, remedy="nothing: the next run looks for the result first")
         raise EdgeError(message, where=where, remedy="check the section tickets of site.yml")
 

@@ -69,6 +69,25 @@ class JiraIssues:
         notes = list_of(answer.get("comments") if isinstance(answer, dict) else None, path)
         return any(isinstance(note, dict) and marker in str(note.get("body", "")) for note in notes)
 
+    def resolve(self, key: str, deadline: Deadline) -> None:
+        """Take the transition of the site's settings, or the first one that leads to a status of the category done."""
+        path = f"{_API}/issue/{key}/transitions"
+        answer = self.api.get(path, deadline)
+        found = list_of(answer.get("transitions") if isinstance(answer, dict) else None, path)
+        for transition in found:
+            if isinstance(transition, dict) and self._closes(transition):
+                chosen = {"transition": {"id": key_of(transition, "id", path)}}
+                self.api.post(path, deadline, json=chosen)
+                return
+        named = f"transition {self.settings.close_transition!r}" if self.settings.close_transition else "transition"
+        remedy = "name one in tickets.close_transition, and let the token's account transition issues"
+        raise EdgeError(f"its workflow has no {named} to a status that is done", where=key, remedy=remedy)
+
+    def _closes(self, transition: dict[str, object]) -> bool:
+        if self.settings.close_transition:
+            return transition.get("name") == self.settings.close_transition
+        return _is_done(transition.get("to"))
+
     def read(self, key: str, deadline: Deadline) -> Ticket:
         return self._ticket(self._issue(key, deadline), key)
 
@@ -81,7 +100,11 @@ class JiraIssues:
     def _ticket(self, issue: Any, where: str) -> Ticket:
         key = key_of(issue, "key", where)
         fields = issue.get("fields") if isinstance(issue, dict) else None
-        status = fields.get("status") if isinstance(fields, dict) else None
-        category = status.get("statusCategory") if isinstance(status, dict) else None
-        closed = isinstance(category, dict) and category.get("key") == "done"
+        closed = _is_done(fields.get("status") if isinstance(fields, dict) else None)
         return Ticket(key=key, url=f"{self.settings.url}/browse/{key}", closed=closed)
+
+
+def _is_done(status: Any) -> bool:
+    """Return whether a status is of the category done; the others are new and indeterminate."""
+    category = status.get("statusCategory") if isinstance(status, dict) else None
+    return isinstance(category, dict) and category.get("key") == "done"

@@ -18,7 +18,7 @@ _PATH = "/tickets"
 
 @dataclass(frozen=True, slots=True)
 class WebhookTickets:
-    """Meets `ports.Tickets`. Each POST has an `Idempotency-Key`: the service carries it out once."""
+    """Meets `ports.Tickets`. A POST that adds something has an `Idempotency-Key`: the service carries it out once."""
 
     api: TicketApi
 
@@ -42,6 +42,10 @@ class WebhookTickets:
         """Return False: a note that is sent again has the same key."""
         del key, marker, deadline
         return False
+
+    def resolve(self, key: str, deadline: Deadline) -> None:
+        """Close the ticket. The service may be asked again: closing a closed ticket changes nothing."""
+        self.api.post(f"{_PATH}/{key}/close", deadline, json={})
 
     def read(self, key: str, deadline: Deadline) -> Ticket:
         found = self.api.get(f"{_PATH}/{key}", deadline)

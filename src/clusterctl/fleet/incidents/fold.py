@@ -16,6 +16,7 @@ from clusterctl.fleet.payloads.incidents import (
     MessageIntended,
     MessageQueued,
     MessageSent,
+    TicketAttached,
     TicketFailed,
     TicketFiled,
     TicketIntended,
@@ -106,12 +107,25 @@ def _ticket_intended(payload: TicketIntended, state: IncidentState, event: Event
 
 @_applied.register
 def _ticket_filed(payload: TicketFiled, state: IncidentState, _event: Event) -> IncidentState:
-    return replace(state, ticket=TicketState(payload.key, payload.url, payload.revision))
+    return replace(state, ticket=TicketState(payload.key, payload.url, payload.revision, unattached=payload.unattached))
+
+
+@_applied.register
+def _ticket_attached(payload: TicketAttached, state: IncidentState, _event: Event) -> IncidentState:
+    attached = replace(
+        state.ticket,
+        unattached=payload.retry_at is not None,
+        attach_attempts=state.ticket.attach_attempts + 1 if payload.failure else 0,
+        attach_at=payload.retry_at,
+        attach_failure=payload.failure,
+    )
+    return replace(state, ticket=attached)
 
 
 @_applied.register
 def _ticket_noted(payload: TicketNoted, state: IncidentState, _event: Event) -> IncidentState:
-    return replace(state, ticket=replace(_done(state.ticket), revision=payload.revision))
+    settled = payload.revision if state.ticket.closed else state.ticket.settled
+    return replace(state, ticket=replace(_done(state.ticket), revision=payload.revision, settled=settled))
 
 
 @_applied.register
@@ -124,7 +138,8 @@ def _ticket_failed(payload: TicketFailed, state: IncidentState, _event: Event) -
 
 @_applied.register
 def _ticket_seen(payload: TicketSeen, state: IncidentState, _event: Event) -> IncidentState:
-    return replace(state, ticket=replace(_done(state.ticket), closed=payload.closed))
+    settled = state.revision if payload.closed else state.ticket.settled
+    return replace(state, ticket=replace(_done(state.ticket), closed=payload.closed, settled=settled))
 
 
 def _done(ticket: TicketState) -> TicketState:

@@ -146,6 +146,9 @@ class TicketState:
     intended_at  when something was begun that has no result yet, about revision `intended`; None where there is nothing
     attempts     that failed since the last one that did not
     retry_at     when the next attempt is due
+    settled      the revision at which it was last seen closed; 0: never
+    unattached   its sheets are still to be attached: after `attach_at`, so many attempts failed, the last by
+                 `attach_failure`
     """
 
     key: str = ""
@@ -157,9 +160,23 @@ class TicketState:
     attempts: int = 0
     retry_at: datetime | None = None
     failure: str = ""
+    settled: int = 0
+    unattached: bool = False
+    attach_attempts: int = 0
+    attach_at: datetime | None = None
+    attach_failure: str = ""
 
     def due(self, now: datetime) -> bool:
         return self.retry_at is None or now >= self.retry_at
+
+    def attach_due(self, now: datetime) -> bool:
+        return self.unattached and (self.attach_at is None or now >= self.attach_at)
+
+    def to_resolve(self, state: IncidentState, *, closed: bool) -> bool:
+        """Return whether the ticket, as it was just read, is open although its incident is resolved, and was not closed
+        since.
+        """
+        return state.phase is Phase.RESOLVED and not closed and self.settled < state.revision
 
 
 @dataclass(frozen=True, slots=True)

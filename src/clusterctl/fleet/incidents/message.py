@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,8 +14,18 @@ MAX_TITLE = 160
 MAX_BODY = 3500
 _MEMBERS = 20
 _CAUSE = 300
-_INERT = (("://", ":/ /"), ("<", "("), (">", ")"), ("@", "(at)"), ("`", "'"))
-"""What chats make links, mentions and markup of → what it is replaced by."""
+_INERT = str.maketrans({"<": "(", ">": ")", "[": "(", "]": ")", "{": "(", "}": ")", "@": "(at)", "`": "'"})
+"""Characters of links, mentions, macros and code in chats, Markdown and Jira → what they are replaced by."""
+_OPENS = re.compile(
+    r"(?<![\w./-])\*(?=\S)|\*(?=[^\s'\"])"  # bold text; 'burnin-*' is none
+    r"|~(?=[^\s/])|[!^](?=\S)"  # struck and raised text, images
+    r"|#(?=\d)|(?<!\w)#(?=\w)"  # references and channels; monitoring.md#down is none
+    r"|(?<![A-Za-z0-9])_(?=\S)"  # italic text; mlx5_0 has none
+    r"|&(?=[#\w])"  # entities: &#64; is a mention on GitHub
+    r"|(?i:\bgh-)(?=\d)"  # GitHub's other form of a reference
+    r"|/(?=/)|(?i:\bwww\.)(?=\S)"  # addresses, with and without a scheme
+)
+"""What has a meaning where no blank follows: it gets one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +41,12 @@ class IncidentMessage:
 
 def inert(text: str, limit: int = _CAUSE) -> str:
     """Return text of a peer as one bounded line in which a chat finds no link, mention or markup."""
-    line = visible_line(text, limit)
-    for mark, instead in _INERT:
-        line = line.replace(mark, instead)
-    return line
+    return literal(visible_line(text, limit))
+
+
+def literal(text: str) -> str:
+    """Return text with the same lines, of which no chat and no ticket system makes anything but text."""
+    return _OPENS.sub(r"\g<0> ", text.translate(_INERT))
 
 
 def message(state: IncidentState, facts: IncidentFacts, site: str) -> IncidentMessage:
@@ -57,7 +70,7 @@ def _heading(state: IncidentState) -> str:
 
 def _lines(state: IncidentState, facts: IncidentFacts) -> Iterator[str]:
     yield f"{facts.severity.value}: {facts.what.value}, {inert(facts.code)}, at {inert(facts.place)}"
-    yield inert(facts.cause)
+    yield f"cause: {inert(facts.cause)}"
     if state.change:
         yield f"{'resolved' if state.phase is Phase.RESOLVED else 'changed'}: {inert(state.change)}"
     if facts.remedy and state.phase is not Phase.RESOLVED:

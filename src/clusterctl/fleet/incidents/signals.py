@@ -26,6 +26,12 @@ SPREAD = 3
 """One cause in so many racks is one incident of the site."""
 MOST_MEMBERS = 500
 """Members that an incident names."""
+ALERT_LASTS = timedelta(hours=50)
+"""An alert that Alertmanager has not repeated for so long, while it posted others, is over: its `repeat_interval` is
+24 h at most."""
+POST_TOO_LARGE = "AlertPostTooLarge"
+"""Name and fingerprint of the alert about a post of Alertmanager that was refused."""
+TOO_LARGE_LASTS = timedelta(hours=3)
 GRACE = timedelta(hours=1)
 """After the end of its window, a night that has not come to its end is an unfinished one."""
 
@@ -230,20 +236,31 @@ def node_member(node: NodeSummary) -> Member:
     )
 
 
-def alert_signals(last: Iterable[Event], repeated: Collection[str] = ()) -> Iterator[Signal]:
-    """Yield the firing alerts, one signal per group of Alertmanager.
+def alert_signals(last: Iterable[Event], repeated: Collection[str], now: datetime) -> Iterator[Signal]:
+    """Yield the alerts that fire and last, one signal per group of Alertmanager.
 
     last      the last event of each alert
     repeated  names of alerts about what has incidents already
     """
+    events = [(event, event.payload) for event in last if isinstance(event.payload, AlertReceived)]
+    newest = max((event.at for event, _ in events if event.subject != POST_TOO_LARGE), default=now)
     groups: dict[tuple[str, str], list[tuple[Event, AlertReceived]]] = defaultdict(list)
-    for event in last:
-        if not isinstance(event.payload, AlertReceived) or event.payload.name in repeated:
-            continue
-        if event.payload.firing:
-            groups[event.payload.group, event.payload.name].append((event, event.payload))
+    for event, alert in events:
+        if alert.firing and alert.name not in repeated and not _over(event, alert, newest, now):
+            groups[alert.group, alert.name].append((event, alert))
     for found in groups.values():
         yield _alert_signal(found)
+
+
+def _over(event: Event, alert: AlertReceived, newest: datetime, now: datetime) -> bool:
+    """Return whether an alert has ended without a post about it: it was silenced, or its rule is gone.
+
+    Alertmanager repeats what fires. Where it has posted nothing at all since `newest`, nothing is known, and the alert
+    lasts; so does one of a version that did not write repeats down.
+    """
+    if event.subject == POST_TOO_LARGE:
+        return now - event.at > TOO_LARGE_LASTS
+    return alert.renewed and newest - event.at > ALERT_LASTS
 
 
 def _alert_signal(found: Sequence[tuple[Event, AlertReceived]]) -> Signal:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentState, Phase
-from clusterctl.fleet.incidents.message import inert
+from clusterctl.fleet.incidents.message import inert, literal
 from clusterctl.fleet.peer_text import visible
 from clusterctl.fleet.reporting.work_orders import WorkOrder
 
@@ -71,7 +71,15 @@ def ticket_text(
 def note_text(state: IncidentState, facts: IncidentFacts) -> str:
     """Return the note about the newest change of an incident."""
     what = "Resolved" if state.phase is Phase.RESOLVED else "Changed"
-    lines = [note_marker(state), "", f"{what}: {inert(state.change)}", "", inert(facts.cause), "", *_members(facts)]
+    lines = [
+        note_marker(state),
+        "",
+        f"{what}: {inert(state.change)}",
+        "",
+        f"Cause: {inert(facts.cause)}",
+        "",
+        *_members(facts),
+    ]
     return _bounded("\n".join(lines), MAX_BODY)
 
 
@@ -87,7 +95,7 @@ def _bounded(text: str, limit: int) -> str:
 def _head(state: IncidentState, facts: IncidentFacts) -> Iterator[str]:
     yield marker(state.id)
     yield ""
-    yield inert(facts.cause)
+    yield f"Cause: {inert(facts.cause)}"
     yield f"{facts.severity.value}; {facts.what.value}, {inert(facts.code)}, at {inert(facts.place)}"
     if facts.remedy:
         yield f"What to do: {inert(facts.remedy)}"
@@ -116,14 +124,13 @@ def _orders(orders: Sequence[WorkOrder]) -> Iterator[str]:
         yield from (f"  - cable: {inert(cable)}" for cable in order.cables)
         yield from (f"  - first know: {inert(note)}" for note in order.notes)
         if order.write_back:
-            command = order.write_back.replace("`", "'")
-            yield f"  - write back: `{command}`"
+            yield f"  - write back: `{literal(visible(order.write_back))}`"
         yield ""
 
 
 def _exhibits(exhibits: Sequence[Exhibit]) -> Iterator[str]:
     for exhibit in exhibits:
         yield f"Evidence: {inert(exhibit.command)} at {inert(exhibit.where)}"
-        text = _bounded(visible(exhibit.text).replace("`", "'").replace("{", "(").replace("}", ")"), _EXCERPT)
-        yield from (f"    {line}" for line in text.splitlines())
+        text = literal(_bounded(visible(exhibit.text), _EXCERPT))
+        yield from (f"  │ {line}" for line in text.splitlines())  # no line begins as a list, a heading or a table does
         yield ""

@@ -95,6 +95,7 @@ class AlertReceived(Payload):
 
     group    identifies the group that Alertmanager has put it in
     node     the node that it is about; empty where its labels name none of the site's
+    renewed  it is written again while it lasts: one that is not has ended
     """
 
     kind: ClassVar = Kind.ALERT_RECEIVED
@@ -107,6 +108,7 @@ class AlertReceived(Payload):
     node: str = ""
     summary: str = ""
     remedy: str = ""
+    renewed: bool = False
 
     def __str__(self) -> str:
         return f"alert {self.name} {'firing' if self.firing else 'resolved'}: {self.summary}"
@@ -114,7 +116,7 @@ class AlertReceived(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TicketIntended(Payload):
-    """A ticket is about to be created (`key` is empty), or a note on it written. Without a result: look there first.
+    """A ticket is about to be created (`key` is empty), noted or closed. Without a result: look there first.
 
     revision  of the incident that it is about
     """
@@ -124,21 +126,37 @@ class TicketIntended(Payload):
     key: str = ""
 
     def __str__(self) -> str:
-        return f"about to write a note on ticket {self.key}" if self.key else "about to create a ticket"
+        return f"about to change ticket {self.key}" if self.key else "about to create a ticket"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TicketFiled(Payload):
-    """The ticket exists. `found`: it was there already, made by an attempt that had no result."""
+    """The ticket exists. `found`: it was there already, made by an attempt that had no result; `unattached`: its sheets
+    are still to be attached.
+    """
 
     kind: ClassVar = Kind.TICKET_FILED
     key: str
     url: str
     revision: int
     found: bool = False
+    unattached: bool = False
 
     def __str__(self) -> str:
         return f"ticket {self.key} {'found' if self.found else 'created'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketAttached(Payload):
+    """The ticket has its sheets, or not: `failure`. `retry_at`: when the next attempt is due; None: there is none."""
+
+    kind: ClassVar = Kind.TICKET_ATTACHED
+    failure: str = ""
+    retry_at: datetime | None = None
+
+    def __str__(self) -> str:
+        then = f"next attempt at {self.retry_at.isoformat()}" if self.retry_at else "given up"
+        return f"{self.failure}; {then}" if self.failure else "sheets attached to the ticket"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,5 +193,5 @@ class TicketSeen(Payload):
 
 PAYLOADS: tuple[type[Payload], ...] = (
     IncidentOpened, IncidentUpdated, IncidentResolved, MessageQueued, MessageIntended, MessageSent, MessageFailed,
-    AlertReceived, TicketIntended, TicketFiled, TicketNoted, TicketFailed, TicketSeen,
+    AlertReceived, TicketIntended, TicketFiled, TicketAttached, TicketNoted, TicketFailed, TicketSeen,
 )  # fmt: skip
