@@ -45,6 +45,7 @@ from clusterctl.ports import (
     TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
 
@@ -108,6 +109,9 @@ class StruckJournal:
 
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
         return self.inner.states(since)
+
+    def each_state(self) -> Iterator[NodeState]:
+        return self.inner.each_state()
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
@@ -271,6 +275,10 @@ class StruckOutside:
     @property
     def accounts(self) -> AccountBmcs:
         return self._inner.accounts
+
+    @property
+    def services(self) -> ServiceBmcs:
+        return self._inner.services
 
     @property
     def power_logins(self) -> PowerLogins:

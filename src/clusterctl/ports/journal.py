@@ -15,6 +15,8 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 
 LEASE_S = 120.0
 """Seconds that a claim lasts without being renewed, by default."""
+WORKERS = "worker "
+"""What subjects of the claims of workers on their own names begin with. One that waits for a run changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,10 @@ class Journal(Protocol):
 
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
         """Return the nodes with an event after the one of number `since`, by name: all nodes by default."""
+        ...
+
+    def each_state(self) -> Iterator[NodeState]:
+        """Yield all nodes, by name: whole states of thousands take gigabytes where all are kept."""
         ...
 
     def summaries(self) -> tuple[NodeSummary, ...]:
