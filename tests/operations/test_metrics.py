@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,12 +18,12 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
-from clusterctl.fleet.quantity import Quantity, at_least, at_most
+from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most
 from clusterctl.fleet.reporting.offenders import NONE
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import open_site
-from clusterctl.operations.metrics import FleetMetrics, FleetSnapshot, StepEnds, export, exposition, figures_of
+from clusterctl.operations.metrics import FleetMetrics, FleetSnapshot, StepEnds, export, exposition, figures_of, margin
 from clusterctl.ports.journal import JournalHealth
 from clusterctl_cli.main import run
 from tests.cli.site_of_three import append, write
@@ -236,3 +237,9 @@ def test_links_incidents_and_jobs_are_those_of_the_journal(tmp_path: Path) -> No
     incidents = found["clusterctl_incidents"]
     assert incidents[("nodes", "warning")] == 1
     assert sum(count for (about, _), count in incidents.items() if about == "links") == 2
+
+
+def test_a_bound_without_limits_is_never_the_worst() -> None:
+    """Whatever an older journal holds, the metrics of the others are printed."""
+    assert margin(7.0, Bound()) == math.inf
+    assert margin(7.0, Bound(low=5.0, high=8.0)) == 1.0

@@ -52,6 +52,7 @@ class Kind(enum.StrEnum):
     NODE_HELD = "node.held"
     NODE_QUARANTINED = "node.quarantined"
     NODE_RELEASED = "node.released"
+    NODE_REPAIR_REPORTED = "node.repair_reported"
     HOLD_SET = "hold.set"
     HOLD_LIFTED = "hold.lifted"
     WAIVER_GRANTED = "waiver.granted"
