@@ -187,7 +187,7 @@ class Readings:
             )
         if found.status is Status.TIMEOUT:
             raise UnmeasuredError(
-                f"{found.command} did not answer within {probe.timeout:g} s",
+                f"{found.command} did not answer within {min(probe.timeout, max(1.0, found.seconds)):.3g} s",
                 remedy=f"look for a hung {probe.argv[0]} and for driver errors in the kernel log; reboot the node",
                 code=Code.PROBE_TIMED_OUT,
                 fault=probe.name,
@@ -290,21 +290,25 @@ def script(
     parallel: int = PARALLEL,
     requirements: HostRequirements = NO_REQUIREMENTS,
     patience: float = 1.0,
+    budget: float | None = None,
 ) -> bytes:
     """Return the program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs
-    give what they ask `patience` times as long.
+    give what they ask `patience` times as long. After `budget` seconds no probe runs any longer.
     """
-    return _script(tuple(probes), parallel, requirements, patience)
+    return _script(tuple(probes), parallel, requirements, patience, budget)
 
 
 @functools.lru_cache(maxsize=64)
-def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirements, patience: float) -> bytes:
+def _script(
+    probes: tuple[Probe, ...], parallel: int, requirements: HostRequirements, patience: float, budget: float | None
+) -> bytes:
     """Return the script, cached for thousands of nodes; it contains only what is needed there."""
     wanted = {probe.argv[0] for probe in probes}
     spec: dict[str, Any] = {
         "parallel": parallel,
         "requirements": requirements.data(),
         "patience": patience,
+        "budget": budget,
         "loader": loader(),
         "programs": {name: texts for name, texts in programs().items() if name in wanted},
         "probes": [

@@ -39,19 +39,28 @@ class SweepFindings:
     evidence: tuple[Evidence, ...]
 
 
-def sweep(checks: Sequence[Check], patience: float = 1.0, requirements: HostRequirements = NO_REQUIREMENTS) -> Sweep:
-    """Return each probe of the checks, once, with `patience` times its time-out, and the site's requirements."""
-    return _sweep(tuple(checks), patience, requirements)
+def sweep(
+    checks: Sequence[Check],
+    patience: float = 1.0,
+    requirements: HostRequirements = NO_REQUIREMENTS,
+    budget: float | None = None,
+) -> Sweep:
+    """Return each probe of the checks, once, with `patience` times its time-out, and the site's requirements.
+
+    `budget`: seconds after which no probe of them runs any longer; None: each has its own time-out.
+    """
+    return _sweep(tuple(checks), patience, requirements, budget)
 
 
 @functools.lru_cache(maxsize=64)
-def _sweep(checks: tuple[Check, ...], patience: float, requirements: HostRequirements) -> Sweep:
+def _sweep(checks: tuple[Check, ...], patience: float, requirements: HostRequirements, budget: float | None) -> Sweep:
     """Return the sweep, cached: thousands of nodes get the same few."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
     if not any(probe.argv[0] == STORAGE_READ for probe in probes):
         requirements = requirements.without_storage()
-    return Sweep(checks, script(probes, requirements=requirements, patience=patience), at_most(probes))
+    text = script(probes, requirements=requirements, patience=patience, budget=budget)
+    return Sweep(checks, text, at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:

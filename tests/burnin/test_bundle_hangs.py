@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ HUNG = unique_seconds(4801)
 """Seconds, on a busy machine, for what takes two or three alone."""
 
 
-def run(*probes: Probe, parallel: int = 8) -> Readings:
+def run(*probes: Probe, parallel: int = 8, budget: float | None = None) -> Readings:
     done = subprocess.run(
         [sys.executable, "-"],
-        input=script(probes, parallel=parallel),
+        input=script(probes, parallel=parallel, budget=budget),
         capture_output=True,
         check=True,
         timeout=BOUND,
@@ -50,6 +51,16 @@ WAYS = {
     "waits for its input": f"echo before; cat <&1; sleep {HUNG}",
     "sleeps in the kernel": f"echo before; {VFORK}; sleep {HUNG}",
 }
+
+
+def test_a_budget_ends_probes_before_their_own_time_is_over() -> None:
+    """Two hang, though they had hours, and the last one has no time left: three time-outs, and the program ends."""
+    long = hanging(f"echo before; sleep {HUNG}", timeout=7200.0)
+    others = (replace(long, name=name) for name in ("second", "third"))
+    readings = run(replace(long, waits=True), *others, parallel=1, budget=3.0)
+    assert {name: one.status for name, one in readings.probes.items()} == dict.fromkeys(
+        ("hang", "second", "third"), Status.TIMEOUT
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clusterctl.fleet.errors import ParseError
@@ -9,7 +11,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_df_use
 from clusterctl_burnin.registry import CHECKS
-from tests.burnin.kit import expected, healthy_text, readings
+from tests.burnin.kit import expected, healthy_text, readings, result
 
 HEAD = "Type     1B-blocks        Used       Avail   Inodes  IUsed Mounted on\n"
 
@@ -49,6 +51,16 @@ def test_one_that_is_nearly_full(line: str, mount: str, code: Code) -> None:
 def test_one_that_is_not(line: str) -> None:
     """Just below the limits; without a number of inodes; without any size."""
     assert [verdict for _, verdict, _ in found(f"{HEAD}{line}\ntmpfs 1000 0 1000 100 1 /run\n")] == [Verdict.PASS]
+
+
+def test_a_mount_that_cannot_be_read_hides_no_full_one() -> None:
+    """The tool lists the others and ends with 1: the full one fails; without it, INCONCLUSIVE."""
+    error = "df: /mnt/bucket: Transport endpoint is not connected\n"
+    for line, verdict in (("ext4 1000 990 10 1000 9 /", Verdict.FAIL), ("ext4 1000 99 900 1000 9 /", None)):
+        broken = replace(result("df_use", f"{HEAD}{line}\n", rc=1), stderr=error)
+        judged = CHECKS["disk_usage"].findings(readings(df_use=broken), expected())
+        assert [one.verdict for one in judged] == [*([verdict] if verdict else []), Verdict.INCONCLUSIVE]
+        assert "/mnt/bucket" in judged[-1].cause
 
 
 def test_an_empty_table_is_no_pass() -> None:

@@ -78,7 +78,13 @@ def test_what_is_not_measured_does_not_pass(text: str) -> None:
 
 
 def test_the_program_reads_sysfs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A port with hardware, one without a speed, and a bridge, which is none."""
+    """A port with hardware, one without a speed; no bridge, and not the BMC's own port, which is on USB."""
+    (tmp_path / "bus/usb").mkdir(parents=True)
+    (tmp_path / "net/idrac/device").mkdir(parents=True)
+    (tmp_path / "net/idrac/device/subsystem").symlink_to(tmp_path / "bus/usb")
+    tmp_path = tmp_path / "net"
+    (tmp_path / "idrac/type").write_text("1\n")
+    (tmp_path / "idrac/operstate").write_text("up\n")
     for name, hardware in (("eno1", True), ("eno2", True), ("br0", False)):
         folder = tmp_path / name
         (folder / "statistics").mkdir(parents=True)
@@ -96,3 +102,17 @@ def test_the_program_reads_sysfs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [(port.name, port.up, port.speed) for port in last.ports] == [("eno1", True, 100000), ("eno2", False, None)]
     assert first.ports[0].counters["rx_crc_errors"] == 7
     assert last.at > first.at
+
+
+def test_drops_while_a_load_runs_warn_and_accuse_no_cable() -> None:
+    """A port with few receive buffers drops packets at full speed; an idle one does not."""
+    read = json.loads(changed(counted(rx_missed_errors=1_000_000)))["readings"]
+    before, after = (readings(ethernet_links_once=lambda _, one=one: json.dumps({"readings": [one]})) for one in read)
+    (drops,) = CHECKS["ethernet_link"].found_during(before, after, expected())
+    assert (drops.subject, drops.verdict, drops.code) == ("ens1f1np1", Verdict.WARN, Code.ETHERNET_ERRORS)
+    assert "cable" not in drops.remedy
+    assert "ethtool -G" in drops.remedy
+    (idle,) = CHECKS["ethernet_link"].findings(
+        readings(ethernet_links=lambda _: changed(counted(rx_missed_errors=1_000_000))), expected()
+    )
+    assert (idle.verdict, "cable" in idle.remedy) == (Verdict.FAIL, False)

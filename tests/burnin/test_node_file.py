@@ -190,6 +190,44 @@ def test_probes_that_do_not_end_are_unmeasured(program: Path) -> None:
     assert {one["verdict"] for one in json.loads(ran.stdout)["findings"]} == {"inconclusive"}
 
 
+def test_it_runs_without_path_and_environment(program: Path) -> None:
+    """Slurmd starts its programs so, and Python then does not know its own name: each check has a finding."""
+    words = ["python3", str(program), "check", "--node", "node001", "--json", "--quick"]
+    python = Path(sys.executable).resolve()
+    ran = subprocess.run(words, executable=python, env={}, capture_output=True, text=True, timeout=600, check=False)
+    found = json.loads(ran.stdout)["findings"]
+    assert ran.stderr == ""
+    assert {"no_session", "not_measured"}.isdisjoint(one["code"] for one in found if one["check"] == "swap_off")
+
+
+@pytest.mark.parametrize(("command", "code"), [("check", 3), ("health", 0), ("prolog", 0), ("epilog", 0)])
+def test_a_python_that_is_too_old_fails_no_node(program: Path, command: str, code: int) -> None:
+    """The text that any Python runs first ends with 3, never with 1; as Slurm's program with 0."""
+    main_text = zipfile.ZipFile(program).read("__main__.py").decode()
+    ast.parse(main_text, feature_version=(3, 4))
+    older = f"import sys, runpy; sys.version_info = (3, 8, 18); runpy.run_path({str(program)!r}, run_name='__main__')"
+    ran = subprocess.run([sys.executable, "-c", older, command], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert "3.10 or later" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_what_it_cannot_go_on_with_is_no_failure_of_the_node(program: Path, tmp_path: Path) -> None:
+    """A file that is not there, and a reader that has gone: 3, and the code of the verdict."""
+    ran = run_on_node(program, "--node", "node001", "--judge", str(tmp_path / "none"))
+    assert ran.returncode == 3
+    assert "Traceback" not in ran.stderr
+    file = tmp_path / "healthy.jsonl"
+    file.write_text(f"{document(readings())}\n")
+    words = [sys.executable, "-I", "-S", str(program), "check", "--node", "node001", "--judge", str(file)]
+    expected = run_on_node(program, "--node", "node001", "--judge", str(file)).returncode
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (gone.returncode, gone.stderr) == (expected, "")
+
+
 def test_only_a_failure_is_exit_code_1() -> None:
     """A warning is 0, unmeasured alone is 4, unmeasured together with a failure is 1."""
     (one,) = (finding for finding in on_the_controller(readings()) if finding.check == "swap_off")

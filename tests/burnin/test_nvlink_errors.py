@@ -112,7 +112,7 @@ def test_links_without_counters_are_unmeasured() -> None:
         (finding,) = found(text, text)
         assert finding.verdict is Verdict.INCONCLUSIVE
         assert cause in finding.cause
-    (finding,) = found(HOPPER, down)
+    (finding,) = found(down, HOPPER)
     assert "links changed while they were watched" in finding.cause
 
 
@@ -147,3 +147,28 @@ def test_what_is_not_understood_is_refused(text: str) -> None:
     """No counter is read as zero, and a link without a known counter is no healthy link."""
     with pytest.raises(ParseError):
         parse_nvlink_errors(text)
+
+
+def test_the_link_that_added_errors_is_named_and_not_those_of_earlier_errors() -> None:
+    """Link 3 has one replay from its training, link 7 has five new ones."""
+    before = count(HOPPER, "Replay Errors", 1)
+    (finding,) = found(before, count(before, "Replay Errors", 5, link=7))
+    assert (finding.verdict, finding.subject) == (Verdict.FAIL, "gpu 0")
+    assert "NVLinks 7 of the GPU count errors: 5 Replay Errors" in finding.cause
+
+
+def test_a_link_that_went_down_is_a_failure_of_its_gpu() -> None:
+    """An inactive link has no counters: its loss is what was found."""
+    counters = "\t Link 17: Replay Errors: 0\n\t Link 17: Recovery Errors: 0\n\t Link 17: CRC Errors: 0\n"
+    (finding,) = found(HOPPER, HOPPER.replace(counters, "", 1))
+    assert (finding.verdict, finding.subject) == (Verdict.FAIL, "gpu 0")
+    assert "NVLinks 17 of the GPU went down" in finding.cause
+
+
+@pytest.mark.parametrize(("first", "second"), [(65535, 65535), (65500, 65535)])
+def test_a_counter_at_its_maximum_proves_nothing(first: int, second: int) -> None:
+    """CRC errors of a V100 stay at 65535: INCONCLUSIVE, with the warning of what was counted."""
+    judged = found(count(HOPPER, "CRC Errors", first), count(HOPPER, "CRC Errors", second))
+    (full,) = [one for one in judged if one.verdict is Verdict.INCONCLUSIVE]
+    assert (full.subject, "NVLink 3 have reached 65535" in full.cause) == ("gpu 0", True)
+    assert not any(one.verdict is Verdict.PASS for one in judged)

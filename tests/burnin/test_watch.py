@@ -298,6 +298,48 @@ def test_one_source_that_failed_is_inconclusive_alone() -> None:
     assert set(bad(readings(), then)) == {("gpu_slowdown", "node"), ("gpu_temperature", "node")}
 
 
+def test_counters_of_memory_that_began_again_hide_no_other_module() -> None:
+    """The first module's counters were reset, and the second one lost data: both are named."""
+
+    def edac(corrected: int, uncorrected: int) -> Edit:
+        def edit(text: str) -> str:
+            document = json.loads(text)
+            first, second, *_ = (one for mc in document["controllers"] for one in mc["modules"])
+            first["corrected"], second["uncorrected"] = corrected, uncorrected
+            return json.dumps(document)
+
+        return edit
+
+    before, then = readings(edac_counters=edac(9, 0)), after(edac_counters=edac(0, 1))
+    assert (Verdict.FAIL, Code.MEMORY_UNCORRECTED) in bad(before, then).values()
+    assert bad(before, then)["memory_errors", "node"][0] is Verdict.INCONCLUSIVE
+
+
+def test_a_part_that_could_not_be_sampled_hides_no_other() -> None:
+    """A device left the bus and one sensor is dead: the fatal error and the heat of the others are found."""
+    then = after(
+        load_samples=sampled(
+            errors={"pci": "…/aer_dev_fatal: No such file or directory", "adapter": "…/temp2_input: I/O error"},
+            counters=[counter("pci", "0000:1b:00.0", "fatal", 1)],
+            gauges=[gauge("adapter", "mlx5_1", "asic", 103.0)],
+        )
+    )
+    assert bad(readings(), then) == {
+        ("pcie_width", "gpu 0"): (Verdict.FAIL, Code.PCIE_ERRORS),
+        ("pcie_width", "node"): (Verdict.INCONCLUSIVE, Code.LOAD_NOT_SAMPLED),
+        ("transceivers", "mlx5_1"): (Verdict.FAIL, Code.HCA_TOO_HOT),
+        ("transceivers", "node"): (Verdict.INCONCLUSIVE, Code.LOAD_NOT_SAMPLED),
+    }
+
+
+def test_a_reset_device_is_inconclusive() -> None:
+    """It was lost and found again meanwhile: what it counted before is not known."""
+    begun = {**counter("pci", "0000:9a:00.0", "correctable", 0), "rises": [], "reset": True}
+    assert bad(readings(), after(load_samples=sampled(counters=[begun]))) == {
+        ("pcie_width", "node"): (Verdict.INCONCLUSIVE, Code.LOAD_NOT_SAMPLED)
+    }
+
+
 def test_the_recorded_samples_give_the_second() -> None:
     """Recorded by the sampler itself, on a made-up node with four errors in the middle of its load."""
     then = after(
@@ -367,6 +409,29 @@ def test_counters_that_begin_again_prove_nothing() -> None:
     assert unmeasured["gpu_ecc", "gpu 0"][0] is Verdict.INCONCLUSIVE
     assert unmeasured["hca_errors", "mlx5_0"][0] is Verdict.INCONCLUSIVE
     assert set(unmeasured) == {("gpu_ecc", "gpu 0"), ("hca_errors", "mlx5_0")}
+
+
+def test_a_link_that_does_not_come_back_is_the_ports_failure() -> None:
+    """Active before the load and down after it: a failure of that port, not a counter that proves nothing."""
+    down = bad(readings(), after(ibstat=lambda text: text.replace("State: Active", "State: Down", 1)))
+    assert down == {("hca_errors", "mlx5_0"): (Verdict.FAIL, Code.HCA_LINK_DOWNS)}
+    always = readings(ibstat=lambda text: text.replace("State: Active", "State: Down", 1))
+    found_then = bad(always, after(ibstat=lambda text: text.replace("State: Active", "State: Down", 1)))
+    assert found_then["hca_errors", "mlx5_0"][0] is Verdict.INCONCLUSIVE
+
+
+def test_a_counter_that_stands_still_hides_no_other_counter() -> None:
+    """Full or cleared counters of a port: the link that went down meanwhile is found; without that, INCONCLUSIVE."""
+    for before, then in (
+        ({"SymbolErrorCounter": 0xFFFF}, {"SymbolErrorCounter": 0xFFFF}),
+        ({"SymbolErrorCounter": 900}, {"SymbolErrorCounter": 3}),
+        ({"SymbolErrorCounter": 0xFFF0}, {"SymbolErrorCounter": 0xFFFF}),
+    ):
+        first = readings(port_counters_once=lambda text, b=before: counted(text, "mlx5_0", **b))
+        last = after(port_counters_once=lambda text, t=then: counted(text, "mlx5_0", **t))
+        assert bad(first, last) == {("hca_errors", "mlx5_0"): (Verdict.INCONCLUSIVE, Code.NOT_MEASURED)}
+        flapped = after(port_counters_once=lambda text, t=then: counted(text, "mlx5_0", **t, LinkDownedCounter=7))
+        assert bad(first, flapped) == {("hca_errors", "mlx5_0"): (Verdict.FAIL, Code.HCA_LINK_DOWNS)}
 
 
 @pytest.mark.parametrize("probe", ["dmesg", "nvidia_smi", "nvlink_errors_once", "port_counters_once", "edac_counters"])

@@ -228,6 +228,22 @@ def test_without_a_bmc_another_serial_than_the_sheets_or_the_confirmed_one_is_re
         assert "serial SN-n2, and SN-sheet was expected" in fresh.refused("n2")["n2"]
 
 
+def test_two_nodes_with_one_serial_are_refused_both(without_bmc: Cluster) -> None:
+    """Two addresses of one host, or a board whose serial was never set: neither counts, and the others are adopted."""
+    without_bmc.hosts.serials["n3"] = "sn-N2"
+    refused = without_bmc.adopt().skipped
+    assert set(refused) == {"n2", "n3"}
+    assert "serial sn-N2, as n2 does" in refused["n3"]
+    assert without_bmc.stages()["n1"] is Stage.INSTALLED
+    assert "serial sn-N1, as n1 does" in _refused_after(without_bmc, "sn-N1")
+
+
+def _refused_after(cluster: Cluster, serial: str) -> str:
+    """Return why n3 is refused where its host shows that serial."""
+    cluster.hosts.serials["n3"] = serial
+    return cluster.adopt("n3").skipped["n3"]
+
+
 def test_what_works_through_the_bmc_is_refused_for_a_node_without_one(without_bmc: Cluster) -> None:
     """Power, logs and passwords of the BMC: exit code 2 with the reason, and nothing is done to the other nodes."""
     without_bmc.adopt()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,30 @@ def test_a_burn_that_never_ended_goes_on_and_one_that_ended_does_not(context, wo
     context.journal.append([NewEvent(Stream.CAMPAIGN, first, BurnEnded())])
     operation.run(connected(replace(context, run="later"), world), CableBurnRequest(stage_s=60), control)
     assert set(subjects(context)) == {first, "later"}
+
+
+@pytest.mark.parametrize(
+    "request_", [CableBurnRequest(rails=(1,)), CableBurnRequest(leaves=("leaf1",)), CableBurnRequest(nodes=("node*",))]
+)
+def test_a_burn_of_another_scope_does_not_go_on(context, world, request_):
+    """Stages that loaded other links prove nothing for it: the earlier burn ends, with the reason."""
+    started = BurnStarted(hosts=(), rails=(), stage_s=60, adaptive=False, limits="ndr")
+    context.journal.append([NewEvent(Stream.CAMPAIGN, "earlier", started)])
+    printed, claim = [], context.journal.claim([operation.CLAIM], context.run).granted[operation.CLAIM]
+    assert operation._going_on(context, request_, claim, printed.append) is None
+    assert "another scope" in printed[0]
+    assert operation._unfinished(context) is None
+
+
+def test_a_burn_that_was_stopped_days_ago_does_not_go_on(context, world):
+    """Cables may have been replaced in the same ports since then."""
+    started = BurnStarted(hosts=(), rails=(), stage_s=60, adaptive=False, limits="ndr")
+    context.journal.append([NewEvent(Stream.CAMPAIGN, "earlier", started)])
+    found = operation._unfinished(context)
+    assert found is not None
+    assert found.hindrance(CableBurnRequest(stage_s=900, for_s=3600.0)) == ""
+    old = replace(found, last=found.last - timedelta(days=3, minutes=1))
+    assert "days ago" in old.hindrance(CableBurnRequest())
 
 
 def test_the_burn_has_the_serials_of_the_fabrics_history(context, world, monkeypatch):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from clusterctl.fleet.decisions.decision import hold
@@ -23,13 +25,29 @@ from clusterctl.fleet.reporting.offenders import NONE
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import open_site
-from clusterctl.operations.metrics import FleetMetrics, FleetSnapshot, StepEnds, export, exposition, figures_of, margin
+from clusterctl.operations.expected_parts import expectations
+from clusterctl.operations.metrics import (
+    FleetMetrics,
+    FleetSnapshot,
+    StepEnds,
+    export,
+    exposition,
+    figures_of,
+    margin,
+    night_due,
+)
 from clusterctl.ports.journal import JournalHealth
 from clusterctl_cli.main import run
 from tests.cli.site_of_three import append, write
 from tests.events import new_event
+from tests.paths import ROOT
 from tests.steps.fakes import NOW
 
+CONFIGURE = """
+configure:
+  roles: [base, ssh_access, node_exporter, zfs_pool]
+  variables: {zfs_pool_name: scratch}
+"""
 Samples = dict[str, dict[tuple[str, ...], float]]
 
 
@@ -183,6 +201,36 @@ def test_pool_night_and_journal() -> None:
     assert found["clusterctl_claims"][()] == 2
 
 
+def test_a_night_is_due_without_any_night_ever() -> None:
+    """After the last one's end; before the first, a day later than the oldest gold node; never without a gold node."""
+    young, old = (
+        figures_of(replace(node(name), since=NOW - timedelta(hours=age))) for name, age in (("a", 2), ("b", 9))
+    )
+    seen = figures_of(replace(node("c", stage=Stage.CABLED), since=NOW - timedelta(days=9)))
+    first = NOW + timedelta(hours=24 + 26 - 9)
+    assert night_due(None, [young, old, seen], 26) == first
+    assert night_due(NightRecord(NOW), [young, old, seen], 26) == first
+    assert night_due(NightRecord(NOW, NOW), [young, old, seen], 50) == NOW + timedelta(hours=50)
+    assert night_due(None, [seen], 26) is None
+
+
+def test_an_installed_node_has_the_parts_of_its_sku_and_roles(tmp_path: Path) -> None:
+    """What monitoring must see of it; a node without a system, and one without an address, has none to be seen."""
+    site = write(tmp_path)
+    text = (site / "site.yml").read_text()
+    (site / "site.yml").write_text(re.sub(r"(?ms)^configure:\n.*?\n\n", "", text) + CONFIGURE)
+    context = open_site(site)
+    machine, promised = context.site.skus[0], expectations(context.site)
+    states = [replace(state, sku=machine.name) for state in context.journal.states()]
+    counts = {("n1", "gpu"): machine.gpu_count, ("n1", "adapter"): machine.hca_count}
+    assert all(counts.values())
+    nodes = [figures_of(state, promised.of(state)) for state in states]
+    assert samples(export(context).decode())["clusterctl_expected_zpool"] == {("n1", "scratch"): 1}
+    context.journal.close()
+    found = FleetSnapshot("s", NOW, nodes, (), (), None, None, NONE, JournalHealth(0, 0, None, 0))
+    assert samples(exposition(found).decode())["clusterctl_expected_parts"] == counts
+
+
 def test_the_command_prints_and_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same metrics, in a file that node_exporter may read; a folder that is not there is exit code 2."""
     site = str(write(tmp_path))
@@ -205,8 +253,18 @@ def test_the_page_lists_each_metric() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     listed = {f"clusterctl_{name}" for row in rows for name in re.findall(r"`(\w+)`", row)}
-    found = FleetSnapshot("s", NOW, (), (), (), NightRecord(NOW), Spares(0, 0, 0), NONE, JournalHealth(0, 0, None, 0))
+    health = JournalHealth(0, 0, None, 0)
+    found = FleetSnapshot("s", NOW, (), (), (), NightRecord(NOW), Spares(0, 0, 0), NONE, health, due=NOW)
     assert listed == {line.split()[2] for line in exposition(found).decode().splitlines() if line.startswith("# HELP")}
+
+
+def test_prometheus_takes_each_metric_of_the_page_once() -> None:
+    """The role drops from node_exporters what the page exports; a night may write its own metrics to a file there."""
+    role = yaml.safe_load((ROOT / "roles/prometheus/vars/main.yml").read_text())
+    health = JournalHealth(0, 0, None, 0)
+    found = FleetSnapshot("s", NOW, (), (), (), None, Spares(0, 0, 0), NONE, health, due=NOW)
+    names = {line.split()[2] for line in exposition(found).decode().splitlines() if line.startswith("# HELP")}
+    assert {f"clusterctl_{name}" for name in role["__prometheus_page_metrics"]} == names
 
 
 def test_links_incidents_and_jobs_are_those_of_the_journal(tmp_path: Path) -> None:

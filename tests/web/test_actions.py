@@ -270,6 +270,7 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
     assert preview.json()["preview"]["effects"][0]["node"] == "n1"
     approved = {"reason": "a fan", "approved": preview.json()["digest"]}
     assert ask(UserRole.OPERATOR, {**approved, "reason": "a fan", "until": "1d"}).status_code == 409
+    assert ask(UserRole.OPERATOR, {**approved, "reason": "another fan"}).status_code == 409
     answers = [ask(UserRole.OPERATOR, approved, **{"Idempotency-Key": "one"}) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[0].json() == answers[1].json()

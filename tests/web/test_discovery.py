@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -42,7 +43,13 @@ def configuration(folder: Path, address: str, token: str) -> Path:
         asked |= {"url": f"{address}/api/v1/scrape-targets", "refresh_interval": "1s"}
         asked["authorization"]["credentials_file"] = str(folder / "token")
         del asked["tls_config"]
-    document["scrape_configs"] = jobs
+    (own,) = [job for job in document["scrape_configs"] if job["job_name"] == "clusterctl"]
+    assert own["static_configs"] == [{"targets": ["controller.example.net:8443"]}]
+    assert own.pop("scheme") == "https"
+    own |= {"static_configs": [{"targets": [address.removeprefix("http://")]}], "scrape_interval": "1s"}
+    own["authorization"]["credentials_file"] = str(folder / "token")
+    del own["tls_config"]
+    document["scrape_configs"] = [*jobs, own]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(document))
     return folder / "prometheus.yml"
 
@@ -80,15 +87,30 @@ def targets(prometheus: str) -> set[tuple[str, str, str]] | None:
             found = json.load(answer)["data"]["activeTargets"]
     except OSError:
         return None
-    return {(one["labels"]["job"], one["labels"]["instance"], one["labels"]["rack"]) for one in found}
+    nodes = [one["labels"] for one in found if one["labels"]["job"] != "clusterctl"]
+    return {(labels["job"], labels["instance"], labels["rack"]) for labels in nodes}
+
+
+def value(prometheus: str, query: str) -> float | None:
+    """Return the value of a query with one series; None while there is none."""
+    try:
+        with urllib.request.urlopen(f"http://{prometheus}/api/v1/query?query={quote(query)}", timeout=600) as answer:
+            found = json.load(answer)["data"]["result"]
+    except OSError:
+        return None
+    return float(found[0]["value"][1]) if found else None
 
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
 def test_a_node_appears_when_it_is_installed_and_goes_when_it_is_retired(site: SiteContext, prometheus: str) -> None:
-    """n2 has a BMC and no address at first: its exporters come with the address, and go with the node."""
+    """n2 has a BMC and no address at first: its exporters come with the address, and go with the node. The page's own
+    metrics are scraped with the same token.
+    """
     n1 = {("node_exporter", "n1", "A01"), ("bmc", "n1", "A01")}
     n2 = {("node_exporter", "n2", "A01"), ("bmc", "n2", "A01")}
     assert eventually(lambda: targets(prometheus) == n1, WAIT_S), targets(prometheus)
+    gold = 'sum(clusterctl_nodes{job="clusterctl",stage="gold"})'
+    assert eventually(lambda: value(prometheus, gold) == 1, WAIT_S), "the page's own metrics are not scraped"
     site.journal.append([new_event("node", "id-n2", Kind.NODE_ADDRESSED, {"address": HOST})])
     assert eventually(lambda: targets(prometheus) == n1 | n2, WAIT_S), targets(prometheus)
     site.journal.append([new_event("node", "id-n1", Kind.NODE_RETIRED, {"reason": "sold"})])

@@ -30,11 +30,12 @@ _NAME = "disk_usage"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    mounted = parse_df_use(readings.text(DF_USE))
+    mounted = parse_df_use(readings.result(DF_USE).stdout or readings.text(DF_USE))
     if not mounted:
         raise UnmeasuredError("df lists no local file system", remedy="run df on the node and read what it lists")
     bad = [finding for one in mounted for finding in _bad(one, expected.limits)]
     yield from bad
+    readings.text(DF_USE)  # raises where df could not read them all, as for a dead mount of FUSE
     if not bad:
         fullest = max(one.space for one in mounted)
         limit = expected.limits[DISK_USED_MAX]

@@ -7,6 +7,7 @@ between two readings. A slow or half-duplex port is what a bad cable or a wrong 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
@@ -31,9 +32,21 @@ LINKS = Probe("ethernet_links", ("ethernet-links", WATCHED_S), timeout=20.0, wai
 LINKS_ONCE = Probe("ethernet_links_once", ("ethernet-links", "once"))
 _NAME = "ethernet_link"
 _CABLE = "reseat or replace the cable and the transceivers, and compare the settings of the switch port"
+_ROOM = (
+    "give the port more receive buffers (ethtool -G), spread its interrupts over processors of its own socket, and "
+    "compare the pause frames of the switch port"
+)
 _DROPS = ("rx_missed_errors", "rx_fifo_errors")
 _Found = tuple[Code, str, Quantity | str, Bound | str]
 """Code, cause, measured, expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What was added to a port's counters. `dropped`: packets for which the host had no buffer."""
+
+    found: _Found
+    dropped: bool = False
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -49,8 +62,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Judge what was added. Drops warn: a load at full speed makes them where the port's receive buffers are few."""
     (first,), (last,) = (parse_ethernet_links(readings.text(LINKS_ONCE), 1) for readings in (before, after))
-    return _added(first, last, expected.limits)
+    return _added(first, last, expected.limits, drops=Verdict.WARN)
 
 
 def _finding(port: EthernetPort, found: _Found) -> Finding:
@@ -95,7 +109,9 @@ def _links(ports: list[EthernetPort], limits: Limits) -> Iterator[Finding]:
             yield _finding(port, (Code.BOND_INCOMPLETE, cause, "down", "up"))
 
 
-def _added(first: EthernetReading, last: EthernetReading, limits: Limits) -> Iterator[Finding]:
+def _added(
+    first: EthernetReading, last: EthernetReading, limits: Limits, drops: Verdict = Verdict.FAIL
+) -> Iterator[Finding]:
     """Yield what was added to the counters of each port that had a link, and the ports that lost it or are gone."""
     later = {port.name: port for port in last.ports}
     for was in (port for port in first.ports if port.up):
@@ -106,10 +122,11 @@ def _added(first: EthernetReading, last: EthernetReading, limits: Limits) -> Ite
             yield inconclusive(_NAME, error, was.name)
         else:
             if found is not None:
-                yield _finding(port, found)
+                finding = _finding(port, found.found)
+                yield replace(finding, verdict=drops, remedy=_ROOM) if found.dropped else finding
 
 
-def _risen(was: EthernetPort, port: EthernetPort, seconds: float, limits: Limits) -> _Found | None:
+def _risen(was: EthernetPort, port: EthernetPort, seconds: float, limits: Limits) -> _Added | None:
     def gained(*names: str) -> int:
         before, after = ([known(one.counters.get(name), name) for name in names] for one in (was, port))
         if any(last < first for first, last in zip(before, after, strict=True)):
@@ -118,16 +135,17 @@ def _risen(was: EthernetPort, port: EthernetPort, seconds: float, limits: Limits
 
     downs = known(port.downs, "how often its carrier was lost") - known(was.downs, "how often its carrier was lost")
     if downs or not port.up:
-        return Code.ETHERNET_FLAPS, "the link went down", Quantity(max(1, downs), "times"), "0 times"
+        return _Added((Code.ETHERNET_FLAPS, "the link went down", Quantity(max(1, downs), "times"), "0 times"))
     crc, drops = gained("rx_crc_errors"), gained(*_DROPS)
     limit = limits[CRC_MAX]
     if exceeds(crc, seconds, limit.value / 60):
         cause = "the port receives packets with CRC errors"
-        return Code.ETHERNET_ERRORS, cause, Quantity(crc, f"packets in {seconds:.0f} s"), limit.at_most
+        return _Added((Code.ETHERNET_ERRORS, cause, Quantity(crc, f"packets in {seconds:.0f} s"), limit.at_most))
     limit = limits[DROPS_MAX]
     if exceeds(drops, seconds, limit.value):
-        cause = "the port drops packets that it receives"
-        return Code.ETHERNET_ERRORS, cause, Quantity(drops, f"packets in {seconds:.0f} s"), limit.at_most
+        cause = "the port drops packets that it receives: the host takes them too slowly"
+        measured = Quantity(drops, f"packets in {seconds:.0f} s")
+        return _Added((Code.ETHERNET_ERRORS, cause, measured, limit.at_most), dropped=True)
     return None
 
 

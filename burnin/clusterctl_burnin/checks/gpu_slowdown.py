@@ -17,7 +17,7 @@ from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconcl
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.loads.gpu.throttle_reasons import POWER_BRAKE, faulty_reasons
 from clusterctl_burnin.probe import Readings, UnmeasuredError, seconds_between
-from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, sampled
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, require_all_sampled, sampled
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, read
 
 GPU_SLOWED_MAX = LimitKey(
@@ -100,10 +100,12 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
 
 def _sampled(after: Readings, limit: Limit) -> Iterator[Finding]:
     """Judge each GPU by the share of the load's samples in which its clock was held back."""
-    samples = sampled(after, "gpu")
+    samples = sampled(after)
     for gpu in read(after).gpus:
         seen = samples.reasons.get(str(gpu.index), {})
         answers = sum(one.samples for one in seen.values())
+        if not answers and "gpu" in samples.errors:
+            continue  # that is the reason, once for all GPUs
         if not answers:
             error = UnmeasuredError("nvidia-smi reported no clock event reasons of the GPU", remedy=_AGAIN)
             yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
@@ -114,6 +116,7 @@ def _sampled(after: Readings, limit: Limit) -> Iterator[Finding]:
             diagnosis = (Code.GPU_POWER_BRAKE if brake else Code.GPU_THROTTLED, reason.cause, reason.remedy)
             found = _slowed(gpu, diagnosis, 100 * reason.seen / answers, limit)
             yield found if reason.seen > 1 else replace(found, verdict=Verdict.WARN)
+    require_all_sampled(samples, "gpu")
 
 
 def _slowed(gpu: GpuReading, diagnosis: tuple[Code, str, str], percent: float, limit: Limit) -> Finding:

@@ -16,7 +16,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, sampled
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, require_all_sampled, sampled
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each_or, read
 
 GPU_TEMPERATURE_ABOVE_OTHERS_MAX = LimitKey("gpu_temperature_above_others_max", "°C")
@@ -58,7 +58,8 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
         return
     limit = expected.limits[GPU_MEMORY_TEMPERATURE_MAX]
     serials = {str(gpu.index): gpu.serial or "" for gpu in read(after).gpus}
-    for one in sampled(after, "gpu").highs("gpu"):
+    samples = sampled(after)
+    for one in samples.highs("gpu"):
         if one.gauge == _MEMORY and one.high > limit.value:
             yield Finding(
                 check=_NAME,
@@ -72,6 +73,7 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
                 serial=serials.get(one.part, ""),
                 deterministic=False,
             )
+    require_all_sampled(samples, "gpu")
 
 
 CHECK = Check(

@@ -7,7 +7,7 @@ a port that flaps each hour is quiet while the check reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -113,7 +113,8 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
     first, last = (_printed(readings, COUNTERS_ONCE) for readings in (before, after))
     up, _, added = last.partition("\n")
     text = "\n".join((up, first.partition("\n")[2])) + added
-    return _of_ports(after, parse_port_counters(text), expected)
+    were_up = frozenset(one.name for one in compute_adapters(before, expected.sku) if one.ports[0].up)
+    return _of_ports(after, parse_port_counters(text), expected, were_up)
 
 
 def _printed(readings: Readings, probe: Probe) -> str:
@@ -123,32 +124,20 @@ def _printed(readings: Readings, probe: Probe) -> str:
     return result.stdout
 
 
-def _of_ports(readings: Readings, document: CounterDocument, expected: Expected) -> Iterator[Finding]:
+def _of_ports(
+    readings: Readings, document: CounterDocument, expected: Expected, were_up: frozenset[str] = frozenset()
+) -> Iterator[Finding]:
+    """Yield what is wrong with each port. `were_up`: adapters with a port that was active before the load."""
     adapters = compute_adapters(readings, expected.sku)
     bad: list[Finding] = []
     for adapter in adapters:
+        serial = serial_of(adapter, expected)
         try:
-            first, last = _samples(document.ports.get(adapter.name), adapter)
-            found = _flaps(first, last, document.up, expected.limits) or _errors(first, last, expected.limits)
+            found = _found(adapter, document, expected.limits, lost=adapter.name in were_up and not adapter.ports[0].up)
         except UnmeasuredError as error:
-            bad.append(inconclusive(_NAME, error, adapter.name, serial_of(adapter, expected)))
+            bad.append(inconclusive(_NAME, error, adapter.name, serial))
         else:
-            if found:
-                code, cause, measured, allowed, remedy = found
-                serial = serial_of(adapter, expected)
-                bad.append(
-                    Finding(
-                        check=_NAME,
-                        verdict=Verdict.FAIL,
-                        code=code,
-                        subject=adapter.name,
-                        cause=cause,
-                        measured=measured,
-                        expected=allowed,
-                        remedy=remedy,
-                        serial=serial,
-                    )
-                )
+            bad += [_finding(adapter, found, serial)] if found else []
     yield from bad
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
     yield from absent
@@ -156,8 +145,43 @@ def _of_ports(readings: Readings, document: CounterDocument, expected: Expected)
         yield passed(_NAME, f"no port gathered errors within {WATCHED_S} s")
 
 
+Found = tuple[Code, str, Quantity | str, Bound | str, str]
+"""Code, cause, measured, expected, remedy."""
+
+
+def _finding(adapter: Adapter, found: Found, serial: str) -> Finding:
+    code, cause, measured, allowed, remedy = found
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=code,
+        subject=adapter.name,
+        cause=cause,
+        measured=measured,
+        expected=allowed,
+        remedy=remedy,
+        serial=serial,
+    )
+
+
+def _found(adapter: Adapter, document: CounterDocument, limits: Limits, *, lost: bool) -> Found | None:
+    """Return what is wrong with the port. Raises `UnmeasuredError` where a counter proves nothing, unless others do.
+
+    `lost`: the port was active before.
+    """
+    if lost:
+        cause = f"the link was lost, and the port is {adapter.ports[0].state} ({adapter.ports[0].physical}) since then"
+        return Code.HCA_LINK_DOWNS, cause, adapter.ports[0].state, "Active", _FLAPS
+    first, last = _samples(document.ports.get(adapter.name), adapter)
+    gained = _gained(first, last)
+    found = _flaps(gained, last, document.up, limits) or _errors(gained, last.at - first.at, limits)
+    if found is None:
+        _require_counted(first, last)
+    return found
+
+
 def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[CounterSample, CounterSample]:
-    """Return the port's two readings. Raises `UnmeasuredError` where they cannot be compared."""
+    """Return the port's two readings. Raises `UnmeasuredError` where there are not two of the same counters."""
     if not adapter.ports[0].up:
         raise UnmeasuredError("the port is not active, so its counters prove nothing", remedy="bring the link up first")
     if port is None or port.first is None or port.last is None:
@@ -165,23 +189,31 @@ def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[CounterSample
         raise UnmeasuredError(f"the port counters cannot be read: {reason}", remedy=_PRIVILEGE)
     if port.first.counters.keys() != port.last.counters.keys():
         raise UnmeasuredError("the port does not show the same counters twice", remedy="run the burn-in again")
-    for counter, count in port.last.counters.items():
-        if count < port.first.counters[counter]:
-            raise UnmeasuredError(
-                "something cleared the counters during the measurement", remedy="run the burn-in again"
-            )
-        if port.first.stopped(counter):
-            raise UnmeasuredError(f"{counter} has reached its highest value and counts no further", remedy=_CLEAR)
     return port.first, port.last
 
 
-Found = tuple[Code, str, Quantity | str, Bound | str, str]
-"""Code, cause, measured, expected, remedy."""
+def _gained(first: CounterSample, last: CounterSample) -> Mapping[str, int]:
+    """Return what each counter gained at least: one that fell was cleared, and has counted since then."""
+    return {
+        counter: count - first.counters[counter] if count >= first.counters[counter] else count
+        for counter, count in last.counters.items()
+    }
 
 
-def _flaps(first: CounterSample, last: CounterSample, up: float, limits: Limits) -> Found | None:
+def _require_counted(first: CounterSample, last: CounterSample) -> None:
+    """Raise `UnmeasuredError` where a counter was cleared, or stopped at its maximum: it may have gained more."""
+    for counter, count in last.counters.items():
+        if count < first.counters[counter]:
+            raise UnmeasuredError(
+                "something cleared the counters during the measurement", remedy="run the burn-in again"
+            )
+        if last.stopped(counter):
+            raise UnmeasuredError(f"{counter} has reached its highest value and counts no further", remedy=_CLEAR)
+
+
+def _flaps(gained: Mapping[str, int], last: CounterSample, up: float, limits: Limits) -> Found | None:
     limit = limits[HCA_LINK_DOWNS_MAX]
-    total, now = last.counters[_DOWNED], last.counters[_DOWNED] - first.counters[_DOWNED]
+    total, now = last.counters[_DOWNED], gained[_DOWNED]
     allowed = limit.value * max(1.0, up / _DOWN_PERIOD_S)
     if not now and total <= allowed:
         return None
@@ -190,11 +222,10 @@ def _flaps(first: CounterSample, last: CounterSample, up: float, limits: Limits)
     return Code.HCA_LINK_DOWNS, cause, Quantity(total, "times"), limit.at_most, _FLAPS
 
 
-def _errors(first: CounterSample, last: CounterSample, limits: Limits) -> Found | None:
-    seconds = last.at - first.at
+def _errors(gained: Mapping[str, int], seconds: float, limits: Limits) -> Found | None:
     counted, allowed = [], []
     for rate in _RATES:
-        count, limit = last.counters.get(rate.counter, 0) - first.counters.get(rate.counter, 0), limits[rate.limit]
+        count, limit = gained.get(rate.counter, 0), limits[rate.limit]
         if exceeds(count, seconds, limit.value / rate.seconds):
             counted.append(f"{count} {rate.what} in {seconds:.0f} s")
             allowed.append(f"at most {limit} {rate.what} {limit.unit}")

@@ -7,12 +7,12 @@ driver was loaded, such as those of the links' training. What stands in them is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.quantity import Quantity
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.nvlink import GpuLinkErrors, NvLinkError, parse_nvlink_errors
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconclusive
@@ -48,6 +48,8 @@ ERRORS_ONCE = Probe("nvlink_errors_once", ("nvidia-smi", "nvlink", "--errorcount
 _NAME = "nvlink_errors"
 _REPAIRED = frozenset({NvLinkError.CRC, NvLinkError.RECOVERY_SUCCESSFUL})
 """The link itself repaired what these count."""
+_FULL = frozenset({0xFFFF, 0xFFFFFFFF})
+"""A counter with one of these values has stopped: V100s show CRC errors that stay at 65535."""
 _REMEDY = (
     "reset the GPU, restart nvidia-fabricmanager and run the burn-in again; "
     "if errors come back, reseat the GPU at both ends of the links, then replace it"
@@ -57,12 +59,17 @@ _WATCH = "run the burn-in again after a load; reseat the GPU if these counters g
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A GPU's errors: added within `seconds` and counted since the driver was loaded, and the links that have any."""
+    """A GPU's errors: added within `seconds` and counted since the driver was loaded.
+
+    grew    the links that added errors which no replay repaired, else those that added any
+    links   the links that have counted any
+    """
 
     index: int
     seconds: float
     added: Counter[NvLinkError]
     counted: Counter[NvLinkError]
+    grew: tuple[int, ...]
     links: tuple[int, ...]
 
 
@@ -89,8 +96,15 @@ def _of_gpus(readings: Readings, twice: TwoReadings, expected: Expected) -> Iter
     bad: list[Finding] = []
     for gpu in gpus:
         serial = serials.get(gpu.uuid, "")
+        was = first.get(gpu.uuid)
         try:
-            bad += _bad(_watched(first.get(gpu.uuid), gpu, twice.seconds, links), expected.limits, serial)
+            if was is not None and (down := sorted(was.links.keys() - gpu.links.keys())):
+                bad.append(_lost(gpu, down, serial))
+            else:
+                found = tuple(_bad(_watched(was, gpu, twice.seconds, links), expected.limits, serial))
+                bad += found
+                if not any(one.verdict is Verdict.FAIL for one in found):
+                    _require_counting(gpu)
         except UnmeasuredError as error:
             bad.append(inconclusive(_NAME, error, f"gpu {gpu.index}", serial))
     yield from bad
@@ -109,7 +123,8 @@ def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, l
         raise UnmeasuredError(counted, remedy="bring the missing links up first (nvidia-smi nvlink --status)")
     if len({frozenset(counters) for counters in (*first.links.values(), *last.links.values())}) > 1:
         raise UnmeasuredError("the NVLinks of the GPU do not show the same counters", remedy="run the burn-in again")
-    added, total, named = Counter[NvLinkError](), Counter[NvLinkError](), []
+    added, total = Counter[NvLinkError](), Counter[NvLinkError]()
+    failing, repaired, named = [], [], []
     for link, counters in last.links.items():
         grown = {error: count - first.links[link].get(error, 0) for error, count in counters.items()}
         if min(grown.values()) < 0:
@@ -118,19 +133,47 @@ def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, l
             )
         added.update(grown)
         total.update(counters)
+        if any(number for error, number in grown.items() if error not in _REPAIRED):
+            failing.append(link)
+        elif any(grown.values()):
+            repaired.append(link)
         if any(counters.values()):
             named.append(link)
-    return _Watched(last.index, seconds, +added, +total, tuple(named))
+    return _Watched(last.index, seconds, +added, +total, tuple(failing or repaired), tuple(named))
+
+
+def _require_counting(gpu: GpuLinkErrors) -> None:
+    """Raise `UnmeasuredError` where a counter of the GPU stands at its maximum: it counts no further."""
+    for link, counters in gpu.links.items():
+        full = next((error for error, count in counters.items() if count in _FULL), None)
+        if full is not None:
+            cause = f"{full.value} of NVLink {link} have reached {counters[full]} and count no further"
+            raise UnmeasuredError(cause, remedy="reset the GPU, then run the burn-in again; replace it if they return")
+
+
+def _lost(gpu: GpuLinkErrors, down: Sequence[int], serial: str) -> Finding:
+    """Return that links went down between the two readings: an inactive link has no counters."""
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.NVLINK_ERRORS,
+        subject=f"gpu {gpu.index}",
+        cause=f"NVLinks {', '.join(map(str, down))} of the GPU went down",
+        measured=Quantity(len(gpu.links), "NVLinks"),
+        expected=exactly(len(gpu.links) + len(down), "NVLinks"),
+        remedy=_REMEDY,
+        serial=serial,
+    )
 
 
 def _bad(gpu: _Watched, limits: Limits, serial: str) -> Iterator[Finding]:
     failing, crc = limits[NVLINK_ERRORS_MAX], limits[NVLINK_CRC_ERRORS_MAX]
     count = sum(number for error, number in gpu.added.items() if error not in _REPAIRED)
-    links = f"NVLinks {', '.join(map(str, gpu.links))} of the GPU"
+    links, grew = (f"NVLinks {', '.join(map(str, some))} of the GPU" for some in (gpu.links, gpu.grew))
     if exceeds(count, gpu.seconds, failing.value / 60):
-        cause, worst, limit = f"{links} count errors: {_listed(gpu.added)}", count, failing
+        cause, worst, limit = f"{grew} count errors: {_listed(gpu.added)}", count, failing
     elif exceeds(gpu.added[NvLinkError.CRC], gpu.seconds, crc.value):
-        cause, worst, limit = f"{links} count CRC errors", gpu.added[NvLinkError.CRC], crc
+        cause, worst, limit = f"{grew} count CRC errors", gpu.added[NvLinkError.CRC], crc
     elif gpu.counted:
         yield Finding(
             check=_NAME,

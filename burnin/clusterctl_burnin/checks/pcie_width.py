@@ -19,7 +19,7 @@ from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Check, Expected, Watch, inconclusive, known
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, sampled
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, require_all_sampled, sampled
 from clusterctl_burnin.probes.lspci import PCIE_SPEED_MIN, PCIE_WIDTH_MIN, family
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing, read
 
@@ -106,13 +106,14 @@ def _subject(card: PciDevice) -> str:
 def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
     """Judge what each device's AER counters gained, by the samples of the load."""
     del before
-    samples = sampled(after, "pci")
-    if not samples.read.get("pci"):
+    samples = sampled(after)
+    if not samples.read.get("pci") and "pci" not in samples.errors:
         yield not_applicable(_NAME, "the kernel counts no AER errors")
         return
     risen = samples.rises("pci")
     for pci in dict.fromkeys(one.part for one in risen):
         yield _aer([one for one in risen if one.part == pci], _part(pci, samples, after), samples, expected)
+    require_all_sampled(samples, "pci")
 
 
 def _part(pci: str, samples: LoadSamples, readings: Readings) -> tuple[str, str]:

@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from clusterctl_burnin.node.processes import SIMULATED, adopt_orphans, kill_descendants, run
+from clusterctl_burnin.node.processes import REAP, SIMULATED, adopt_orphans, kill_descendants, run
 
 VERSION = 1
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -116,11 +116,18 @@ def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | 
 class Sweep:
     """Runs probes side by side, `parallel` at a time. One that hangs in the kernel loses its place to the next.
 
-    Those that only wait (`waits`) are begun first and take no place.
+    Those that only wait (`waits`) are begun first and take no place. After `budget` seconds none is waited for.
     """
 
-    def __init__(self, parallel: int, run: Callable[[Probe], Result] = run_probe, give_up: float = GIVE_UP) -> None:
+    def __init__(
+        self,
+        parallel: int,
+        run: Callable[[Probe], Result] = run_probe,
+        give_up: float = GIVE_UP,
+        budget: float | None = None,
+    ) -> None:
         self.parallel, self.run, self.give_up = max(1, parallel), run, give_up
+        self.end = time.monotonic() + (float("inf") if budget is None else budget)
         self.over: queue.SimpleQueue[tuple[Probe, Result]] = queue.SimpleQueue()
         self.running: dict[str, tuple[Probe, float, float]] = {}  # by name; when begun, when given up (monotonic)
 
@@ -146,7 +153,9 @@ class Sweep:
         return {probe["name"]: found[probe["name"]] for probe in probes}
 
     def start(self, probe: Probe) -> None:
-        began, until = time.time(), time.monotonic() + probe["timeout"] + self.give_up
+        began, now = time.time(), time.monotonic()
+        probe = {**probe, "timeout": max(0.0, min(probe["timeout"], self.end - now))}
+        until = min(now + probe["timeout"] + self.give_up, self.end + REAP)
         self.running[probe["name"]] = probe, began, until
         try:
             threading.Thread(target=self.work, args=(probe, began), daemon=True).start()
@@ -175,7 +184,7 @@ def main(spec: dict[str, Any]) -> None:
         "host": platform.node(),
         "boot_id": BOOT_ID.read_text().strip() if BOOT_ID.exists() else "",
         "started": started,
-        "probes": Sweep(spec["parallel"]).results(spec["probes"]),
+        "probes": Sweep(spec["parallel"], budget=spec.get("budget")).results(spec["probes"]),
     }
     kill_descendants()
     document["finished"] = time.time()

@@ -19,11 +19,16 @@ ENTRY = "clusterctl_burnin.node_check.program"
 DATA = ("data", "node")
 """Folders of `clusterctl_burnin` whose files travel, too."""
 _MAIN = """\
-import clusterctl_burnin.node_check.names
 import sys
+if sys.version_info < (3, 10):
+    needed = "clusterctl-node needs Python 3.10 or later; this is %d.%d: call it with a newer one\\n"
+    sys.stderr.write(needed % sys.version_info[:2])
+    sys.exit(0 if set(sys.argv) & set(("health", "prolog", "epilog")) else 3)
+import clusterctl_burnin.node_check.names
 from clusterctl_burnin.node_check.program import main
 sys.exit(main())
 """
+"""Of any Python: 1 would be a failure of the node, and Slurm drains a node whose prolog ends with an error."""
 _STAMP = (1980, 1, 1, 0, 0, 0)
 """The time of each file in the archive: the same content gives the same bytes."""
 

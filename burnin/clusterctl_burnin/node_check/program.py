@@ -36,6 +36,10 @@ from clusterctl_burnin.sweep import judge, sweep, unmeasured
 CONTENT = "node_check.json"
 """The file of this package that the build writes."""
 UNMEASURED = 4
+BROKEN = 3
+"""Exit code where the program itself could not go on: 1 is a failure of the node."""
+END_S = 4.0
+"""Seconds that are left, after the last probe, for the answer and its judgement; a part of them where time is short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +112,22 @@ class NodeCheck:
         return tuple(module.CHECK for module in modules)
 
     def run(self, seconds: float, *, quick: bool = False) -> tuple[Finding, ...]:
-        """Run the probes here and judge them; what does not end in time is unmeasured. `quick`: see `quick_checks`."""
+        """Run the probes here and judge them; what does not end in time is unmeasured. `quick`: see `quick_checks`.
+
+        A probe that hangs is ended before the time is over, so that the others are judged nevertheless.
+        """
         _, kind = self.facts()
         checks = quick_checks(self.checks()) if quick else self.checks()
-        plan = sweep(checks, kind.limits.patience, self.content.requirements)
+        budget = seconds - min(END_S, seconds / 3)
+        plan = sweep(checks, kind.limits.patience, self.content.requirements, budget)
         sent = datetime.now(UTC)
+        argv = [interpreter(), "-I", "-S", "-"]  # the standard library only, and nothing of the working directory
         try:
-            ran = subprocess.run([sys.executable, "-"], input=plan.stdin, capture_output=True, timeout=seconds)  # noqa: PLW1510
+            ran = subprocess.run(argv, input=plan.stdin, capture_output=True, timeout=seconds, check=False)
             readings = parse_readings(ran.stdout.decode(errors="replace"))
+        except OSError as error:
+            remedy = "check which resource of the node is exhausted (processes, memory, open files)"
+            return unmeasured(plan.checks, f"the probes could not be started: {error.strerror}", remedy)
         except subprocess.TimeoutExpired:
             remedy = "look for hung drivers and file systems on the node"
             return unmeasured(plan.checks, f"the probes did not end within {seconds:g} s", remedy)
@@ -139,6 +151,11 @@ class NodeCheck:
             known_lines=self.content.known_lines,
         )
         return judge(self.checks() if checks is None else checks, readings, expected).findings
+
+
+def interpreter() -> str:
+    """Return the Python that runs this; without PATH, as of Slurm's prolog, Python does not know its own name."""
+    return sys.executable or str(Path("/proc/self/exe").resolve())
 
 
 def quick_checks(checks: Sequence[Check]) -> tuple[Check, ...]:
@@ -192,6 +209,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ClusterctlError as error:
         sys.stderr.write(f"{error}\n")
         return 0 if options.command == "prolog" else UsageError.exit_code  # 1 is a failure of the node
+    except Exception as error:  # noqa: BLE001 — a traceback ends with 1, the code of a failed node
+        sys.stderr.write(f"clusterctl-node could not go on: {type(error).__name__}: {error}\n")
+        return BROKEN if options.command == "check" else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -259,8 +279,11 @@ def _keep(file: Path, text: str) -> None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.buffer.write(f"{text}\n".encode(errors="backslashreplace"))
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(f"{text}\n".encode(errors="backslashreplace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # `… | head`: the exit code still counts; Python flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _judge_file(check: NodeCheck, name: str) -> int:

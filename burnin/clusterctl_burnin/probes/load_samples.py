@@ -23,17 +23,30 @@ def sampler(interval: float, slow: float) -> Probe:
     return Probe("load_sampler", argv, timeout=float(LONGEST_S + 60), max_bytes=4096)
 
 
-def sampled(readings: Readings, kind: str) -> LoadSamples:
-    """Return the samples of the load. Raises `UnmeasuredError` where that kind of part was not sampled."""
+def sampled(readings: Readings) -> LoadSamples:
+    """Return the samples of the load. Raises `UnmeasuredError` where there are none.
+
+    A check judges what it finds in them, and then calls `require_all_sampled`: what was not read hides no error that
+    was.
+    """
     result = readings.result(LOAD_SAMPLES)
     if result.rc != 0:
         cause = f"the node was not sampled while the load ran: {result.error_output}"
         raise UnmeasuredError(cause, remedy=_AGAIN, code=Code.LOAD_NOT_SAMPLED, fault="sampler")
-    samples = parse_load_samples(result.stdout)
-    if kind in samples.errors:
-        cause = f"{_WHAT[kind]} were not sampled while the load ran: {samples.errors[kind]}"
+    return parse_load_samples(result.stdout)
+
+
+def require_all_sampled(samples: LoadSamples, kind: str) -> None:
+    """Raise `UnmeasuredError` where a part of that kind could not be read, or was counted from zero again."""
+    reason = samples.errors.get(kind) or _again_from_zero(samples, kind)
+    if reason:
+        cause = f"{_WHAT[kind]} were not all sampled while the load ran: {reason}"
         raise UnmeasuredError(cause, remedy=_AGAIN, code=Code.LOAD_NOT_SAMPLED, fault=kind)
-    return samples
+
+
+def _again_from_zero(samples: LoadSamples, kind: str) -> str:
+    parts = dict.fromkeys(one.part for one in samples.counters if one.kind == kind and one.reset)
+    return f"the counters of {', '.join(parts)} began again from zero" if parts else ""
 
 
 def samples_of(readings: Readings) -> LoadSamples | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,10 +17,10 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.decisions.adopt import adoptable, adopted, require_same_key
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
-from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.node import Serial, Step
+from clusterctl.fleet.finding import Digest, Evidence, Observed
+from clusterctl.fleet.node import Serial, Stage, Step
 from clusterctl.fleet.payloads.node import HostKeyTrust
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations import bootstrap
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.bootstrap import RunRequest, RunResult
@@ -48,13 +49,15 @@ class AdoptRequest:
 class _Candidate:
     """A node that may be adopted: what its host offers, and the serial that host and BMC agree on.
 
-    Of a node without a BMC, `serial` is the host's own word: the operator confirms it.
+    Of a node without a BMC, `serial` is the host's own word: the operator confirms it. `machine`: the serial that the
+    BMC calls its machine's; hosts of one enclosure may show the enclosure's.
     """
 
     node: NodeState
     host: HostAddress
     offered: OfferedKey
     serial: str
+    machine: str
     evidence: tuple[Evidence, ...]
 
     @property
@@ -110,13 +113,13 @@ def fingerprint(public: str) -> str:
 
 def preview(context: SiteContext, request: AdoptRequest) -> Preview:
     """Return each node's serial and host key, read now, and the nodes that are refused. Changes nothing."""
-    return _plan(context, request, Control()).preview
+    return _plan(context, request, Control()).preview.of(request)
 
 
 def run(context: SiteContext, request: AdoptRequest, control: Control) -> RunResult:
     """Write the adoption of the nodes, then have discover and install verify them."""
     plan = _plan(context, request, control)
-    control.require(plan.preview)
+    control.require(plan.preview.of(request))
     context.describe()
     taken, lost = _adopt(context, plan.candidates, request)
     refused = {**plan.refused, **lost}
@@ -175,7 +178,30 @@ def _plan(context: SiteContext, request: AdoptRequest, control: Control) -> _Pla
                 found.append(one)
             else:
                 refused[node.name] = str(Failure.of(replace_where(one, node.name)))
-    return _Plan(candidates=tuple(found), refused=refused)
+    twice = _claimed_twice(found, context.nodes())
+    refused |= {name: str(Failure.of(error)) for name, error in twice.items()}
+    return _Plan(candidates=tuple(one for one in found if one.node.name not in twice), refused=refused)
+
+
+def _claimed_twice(found: Sequence[_Candidate], nodes: Iterable[NodeSummary]) -> dict[str, UsageError]:
+    """Return the nodes with a serial that another candidate shows, too, or that another node has.
+
+    Two addresses lead to one machine then, or a maker has left the same text in all of its boards.
+    """
+    owners: dict[str, set[str]] = defaultdict(set)
+    for node in nodes:
+        if node.serial and node.stage is not Stage.RETIRED:
+            owners[node.serial.strip().casefold()].add(node.name)
+    for one in found:
+        owners[one.machine.strip().casefold()].add(one.node.name)
+    remedy = "give each node the address of its own host; set the serial with the vendor's tool where it was never set"
+    refused = {}
+    for one in found:
+        others = sorted(owners[one.machine.strip().casefold()] - {one.node.name})
+        if others:
+            named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if others[3:] else "")
+            refused[one.node.name] = UsageError(f"it shows serial {one.machine}, as {named} does", remedy=remedy)
+    return refused
 
 
 def _as_listed(context: SiteContext, names: Sequence[str]) -> Iterator[NodeState]:
@@ -219,17 +245,24 @@ class _Reader:
         ssh = self.context.site.settings.ssh
         host = HostAddress(node.name, address, ssh.user, offered.public, self.context.site.path(ssh.private_key))
         serial = read_serial(self.adapters.shell, host, deadline)
-        evidence = serial.evidence
         if node.bmc:
-            evidence += self._require_one_machine(node, address, serial.value, deadline)
+            machine = self._one_machine(node, address, serial.value, deadline)
         else:
+            machine = Observed(serial.value, ())
             _require_expected(node, serial.value, (serial.value,))
-        return _Candidate(node=node, host=host, offered=offered, serial=serial.value, evidence=evidence)
+        return _Candidate(
+            node=node,
+            host=host,
+            offered=offered,
+            serial=serial.value,
+            machine=machine.value,
+            evidence=(*serial.evidence, *machine.evidence),
+        )
 
-    def _require_one_machine(
-        self, node: NodeState, address: str, serial: str, deadline: Deadline
-    ) -> tuple[Evidence, ...]:
-        """Return the evidence that BMC, host and sheet mean one machine. Raises `EdgeError` where they do not."""
+    def _one_machine(self, node: NodeState, address: str, serial: str, deadline: Deadline) -> Observed[str]:
+        """Return the serial by the BMC, once it is proven that BMC, host and sheet mean one machine. Raises `EdgeError`
+        where they do not.
+        """
         with self.adapters.bmcs.open(self.context.site.bmc_address(node.name), deadline) as bmc:
             seen = bmc.inventory(deadline)
         shown = (seen.value.serial, *seen.value.aliases)
@@ -240,7 +273,7 @@ class _Reader:
                 remedy="correct the address of the BMC or of the host in the sheet",
             )
         _require_expected(node, seen.value.serial, shown)
-        return seen.evidence
+        return Observed(seen.value.serial, seen.evidence)
 
 
 def _require_expected(node: NodeState, serial: str, shown: Iterable[str]) -> None:

@@ -128,7 +128,7 @@ def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSumm
         question=question,
         effects=tuple(_effect(planned(context.site, node)) for node in nodes),
         warnings=notices(context.site),
-    )
+    ).of(request)
 
 
 def _effect(plan: PlannedNode) -> Effect:

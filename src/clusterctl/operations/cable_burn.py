@@ -7,10 +7,11 @@ goes on where the journal has its last stage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from clusterctl.cabling.burn.coverage import BurnReport
 from clusterctl.cabling.burn.plan import BurnPlan
@@ -18,10 +19,10 @@ from clusterctl.cabling.burn.scope import BurnScope, hosts_for
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.history import known_modules
 from clusterctl.fleet.node import Guid, NodeId, Stage
-from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured
+from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access, Adapters
@@ -43,6 +44,8 @@ LOOK_S = 600.0
 LONGER = 10
 """A stage may take so many times as long as the operator asked for, where a reading of the counters takes long."""
 FEWEST = 2
+GOES_ON = timedelta(days=3)
+"""A burn that was stopped longer ago does not go on."""
 _FREE = (Stage.CONFIGURED, Stage.CABLED, Stage.BURNED_IN, Stage.GOLD)
 """Stages from which on a host can take part; others only where they are named."""
 
@@ -119,6 +122,8 @@ def preview(context: SiteContext, request: CableBurnRequest) -> Preview:
         services = StepFactory(context, adapters, Control().cancelled).fabric_burn()
         hosts = _look(services, chosen.states, chosen.skipped, Deadline.after(LOOK_S))
         burn = FabricBurn(services, _settings(context, request), hosts, "", Claim(CLAIM, "", 0), _ignore)
+        earlier = _unfinished(context)
+        recalled = burn.recall(earlier.stages) if earlier and not earlier.hindrance(request) else 0
         plan = burn.ready(Deadline.after(LOOK_S)).plan
     stages = len(plan.stages.stages)
     effects = tuple(
@@ -132,7 +137,7 @@ def preview(context: SiteContext, request: CableBurnRequest) -> Preview:
         question=question,
         effects=effects,
         skipped=chosen.skipped,
-        warnings=tuple(_warnings(plan, _scope(request))),
+        warnings=(*_of_earlier(earlier, recalled, request), *_warnings(plan, _scope(request))),
     )
 
 
@@ -150,13 +155,14 @@ def run(context: SiteContext, request: CableBurnRequest, control: Control) -> Ca
         with _taken(context, adapters, chosen, stuck) as states, _claimed(context, states, chosen, control) as mine:
             services = StepFactory(context, adapters, control.cancelled).fabric_burn()
             hosts = _look(services, mine, chosen.skipped, Deadline.after(LOOK_S, control.cancelled))
-            subject, stages = _unfinished(context) or (context.run, ())
 
             def on_event(text: str) -> None:
                 control.on_event(Event(text=text))
 
+            earlier = _going_on(context, request, claim, on_event)
+            subject = earlier.subject if earlier else context.run
             burn = FabricBurn(services, _settings(context, request), hosts, subject, claim, on_event)
-            result = _run(burn, stages, request, control, chosen.skipped, stuck)
+            result = _run(burn, earlier.stages if earlier else (), request, control, chosen.skipped, stuck)
         report, fabric = result.report, burn.coverage.latest
         if report is None or fabric is None:
             return result
@@ -232,6 +238,7 @@ def _settings(context: SiteContext, request: CableBurnRequest) -> BurnSettings:
         limits=limits_named(request.limits),
         plan=wiring_plan(context.site),
         modules=known_modules(context.journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN)),
+        nodes=request.nodes,
     )
 
 
@@ -349,13 +356,55 @@ def _claimed(
         context.journal.release(claims.granted.values())
 
 
-def _unfinished(context: SiteContext) -> tuple[str, tuple[BurnStageMeasured, ...]] | None:
-    """Return the burn that never ended, and its stages; None where there is none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Earlier:
+    """A burn that never ended: its stages, what it was ordered for, and when it wrote its last event (UTC)."""
+
+    subject: str
+    ordered: BurnStarted
+    stages: tuple[BurnStageMeasured, ...]
+    last: datetime
+
+    def hindrance(self, request: CableBurnRequest) -> str:
+        """Return why this request does not go on with it; empty where it does."""
+        ours = (tuple(sorted(set(request.rails))), tuple(sorted(set(request.leaves))), request.nodes)
+        if (self.ordered.rails, self.ordered.leaves, self.ordered.nodes) != ours:
+            return "a burn of another scope was ordered"
+        if CLOCK.now() - self.last > GOES_ON:
+            return f"it was stopped more than {GOES_ON.days} days ago, and cables may have been moved since"
+        return ""
+
+
+def _unfinished(context: SiteContext) -> _Earlier | None:
+    """Return the burn that never ended; None where there is none."""
     started = list(context.journal.latest(Stream.CAMPAIGN, Kind.BURN_STARTED))
     if not started:
         return None
-    subject = started[-1].subject
-    events = [event.payload for event in context.journal.history(Stream.CAMPAIGN, subject)]
-    if any(isinstance(payload, BurnEnded) for payload in events):
+    subject, ordered = started[-1].subject, started[-1].payload
+    events = list(context.journal.history(Stream.CAMPAIGN, subject))
+    if not isinstance(ordered, BurnStarted) or any(isinstance(event.payload, BurnEnded) for event in events):
         return None
-    return subject, tuple(payload for payload in events if isinstance(payload, BurnStageMeasured))
+    stages = tuple(event.payload for event in events if isinstance(event.payload, BurnStageMeasured))
+    return _Earlier(subject=subject, ordered=ordered, stages=stages, last=events[-1].at)
+
+
+def _going_on(
+    context: SiteContext, request: CableBurnRequest, claim: Claim, on_event: Callable[[str], None]
+) -> _Earlier | None:
+    """Return the burn that the request goes on with. One that it does not go on with is ended, with the reason."""
+    earlier = _unfinished(context)
+    reason = earlier.hindrance(request) if earlier else ""
+    if earlier is None or not reason:
+        return earlier
+    on_event(f"the burn of {earlier.last:%Y-%m-%d %H:%M} UTC, which was stopped, does not count: {reason}")
+    context.journal.append([NewEvent(Stream.CAMPAIGN, earlier.subject, BurnEnded(reason=reason))], claim=claim)
+    return None
+
+
+def _of_earlier(earlier: _Earlier | None, recalled: int, request: CableBurnRequest) -> Iterator[str]:
+    """Yield what becomes of a burn that was stopped."""
+    if earlier is None or not earlier.stages:
+        return
+    reason = earlier.hindrance(request)
+    counts = f"does not count: {reason}" if reason else f"goes on: {recalled} of its stages count"
+    yield f"the burn of {earlier.last:%Y-%m-%d %H:%M} UTC, which was stopped, {counts}"

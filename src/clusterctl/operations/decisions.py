@@ -81,7 +81,7 @@ def _preview(context: SiteContext, request: DecisionRequest, names: Sequence[str
         question="Go on?",
         effects=tuple(Effect(node=item.node.name, text=item.effect) for item in decisions),
         warnings=_sheet_warnings(context, request),
-    )
+    ).of(request)
 
 
 def run(context: SiteContext, request: DecisionRequest, control: Control) -> Result:

@@ -164,7 +164,7 @@ class DisablePlan:
 def preview_disable(context: SiteContext, request: DisableRequest) -> Preview:
     """Return the links that would be disabled, by rack, and those that would be refused. Reads the live fabric."""
     with closing(context.adapters()) as adapters:
-        return _disable_plan(context, adapters, request, Deadline.after(request.deadline_s)).preview()
+        return _disable_plan(context, adapters, request, Deadline.after(request.deadline_s)).preview().of(request)
 
 
 def run_disable(context: SiteContext, request: DisableRequest, control: Control) -> DisableResult:
@@ -172,7 +172,7 @@ def run_disable(context: SiteContext, request: DisableRequest, control: Control)
     deadline = Deadline.after(request.deadline_s, control.cancelled)
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         plan = _disable_plan(context, adapters, request, deadline)
-        control.require(plan.preview())
+        control.require(plan.preview().of(request))
         isolator = port_isolator(context, adapters, claim)
         outcomes = []
         for outcome in carry_out(isolator, plan, deadline):
@@ -285,7 +285,7 @@ def _twins(cables: tuple[PlannedCable, ...], hosts: Collection[str], labels: Fab
 
 def preview_enable(context: SiteContext, request: EnableRequest) -> Preview:
     """Return the ports that would be enabled. Raises `UsageError` for one that clusterctl did not disable."""
-    return _enable_preview(_disabled_ports(context, request))
+    return _enable_preview(_disabled_ports(context, request)).of(request)
 
 
 def run_enable(context: SiteContext, request: EnableRequest, control: Control) -> Result:
@@ -293,7 +293,7 @@ def run_enable(context: SiteContext, request: EnableRequest, control: Control) -
     limits, deadline = limits_named(request.limits), Deadline.after(request.deadline_s, control.cancelled)
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         ports = _disabled_ports(context, request)
-        control.require(_enable_preview(ports))
+        control.require(_enable_preview(ports).of(request))
         proof = _Proof(context, adapters, port_isolator(context, adapters, claim), limits, control)
         outcomes = []
         for outcome in proof.enable(ports, deadline):

@@ -236,7 +236,8 @@ def _preview(context: SiteContext, request: MaintainRequest, prepared: _Prepared
         effects = (Effect(node="", text="no node is left to be changed"),)
     question = f"Change {len(prepared.left)} nodes, each once its jobs have ended?"
     warnings = (*notices(context.site), *_not_in_site(context, request))
-    return Preview(operation=NAME, question=question, effects=effects, skipped=prepared.skipped, warnings=warnings)
+    shown = Preview(operation=NAME, question=question, effects=effects, skipped=prepared.skipped, warnings=warnings)
+    return shown.of(request)
 
 
 def _not_in_site(context: SiteContext, request: MaintainRequest) -> Iterator[str]:

@@ -63,7 +63,8 @@ def _preview(progress: Progress, request: StopRequest) -> Preview:
     rest = len(progress.names) - len(progress.with_turn(Turn.DONE, Turn.FAILED, Turn.SKIPPED)) - len(effects)
     effects.append(Effect(node="", text=f"{rest} more nodes are not touched"))
     question = f"{_VERBS[request.to].capitalize()} the plan {progress.name}?"
-    return Preview(operation=f"{MAINTAIN} {_VERBS[request.to]}", question=question, effects=tuple(effects))
+    shown = Preview(operation=f"{MAINTAIN} {_VERBS[request.to]}", question=question, effects=tuple(effects))
+    return shown.of(request)
 
 
 def _given_back(context: SiteContext, plan: str) -> str:

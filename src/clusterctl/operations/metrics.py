@@ -25,6 +25,7 @@ from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.hardware.parts import words_of
 from clusterctl.fleet.nightly.record import NightRecord, gauges
 from clusterctl.fleet.node import NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
@@ -37,6 +38,7 @@ from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import write_document
+from clusterctl.operations.expected_parts import NOTHING, Expectations, ExpectedParts, expectations
 from clusterctl.operations.gold_pool import spares
 from clusterctl.operations.reports import known_offenders
 from clusterctl.operations.site_facts import state_dir
@@ -56,7 +58,9 @@ class NodeFigures:
     stopped    stage, step and code of what stopped it; None where nothing did
     acts       names of the acts in flight
     proven_at  when a gold node's last burn-in was recorded
+    since      when it came to its stage
     worst      each check's worst figure and its limits, by check and unit
+    parts      slots, models and serials of its parts, for a search; no metric has them
     lines      the samples of the families that have a sample for each node, in the text format, by family: made once
                for each state of the node, since they are nearly all that an answer consists of
     """
@@ -71,9 +75,11 @@ class NodeFigures:
     proven_at: datetime | None
     worst: Mapping[tuple[str, str], tuple[float, Bound]]
     lines: Mapping[str, str]
+    since: datetime | None = None
+    parts: str = ""
 
 
-def figures_of(node: NodeState) -> NodeFigures:
+def figures_of(node: NodeState, expected: ExpectedParts = NOTHING) -> NodeFigures:
     """Return what the metrics need of a node; its reports take a hundred times the memory."""
     proven_at = node.reported_at.get(Step.BURNIN.value) if node.stage is Stage.GOLD else None
     worst = _worst(node) if node.stage is not Stage.RETIRED else {}
@@ -86,8 +92,13 @@ def figures_of(node: NodeState) -> NodeFigures:
         stopped=_stopped(node) if node.stopped_at is not None and node.stage is not Stage.RETIRED else None,
         acts=tuple(intent.act.value for intent in node.open_acts),
         proven_at=proven_at,
+        since=node.since,
         worst=worst,
-        lines={family.name: _samples_of(family) for family in _of_node(node.name, proven_at, worst)},
+        parts=words_of(node) if node.stage is not Stage.RETIRED else "",
+        lines={
+            family.name: _samples_of(family)
+            for family in (*_of_node(node.name, proven_at, worst), *_expected_of(node.name, expected))
+        },
     )
 
 
@@ -109,6 +120,7 @@ class FleetSnapshot:
     links      the last judgement of all links; None before the first
     incidents  the open ones by what they are about and their severity
     jobs       failures within `JOB_WINDOW` by layer and certainty
+    due        by when a night has to come to its end; None where the site has no nights, or no node for the first
     """
 
     site: str
@@ -123,6 +135,7 @@ class FleetSnapshot:
     links: FabricLinksJudged | None = None
     incidents: Mapping[tuple[str, str], int] = field(default_factory=dict)
     jobs: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    due: datetime | None = None
 
 
 @dataclass
@@ -162,6 +175,10 @@ class FleetMetrics:
     _steps: StepEnds = field(default_factory=StepEnds)
     _seq: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _expected: Expectations = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._expected = expectations(self.context.site)
 
     def read_all(self, stopped: Callable[[], bool]) -> None:
         """Read all nodes before the first question, which takes seconds for thousands; give up where `stopped`."""
@@ -196,7 +213,7 @@ class FleetMetrics:
         if not self._seq:
             self._read_all(last, lambda: False)
         elif last > self._seq:
-            self._nodes |= {state.id: figures_of(state) for state in self.context.journal.states(since=self._seq)}
+            self._nodes |= {state.id: self._of(state) for state in self.context.journal.states(since=self._seq)}
             self._seq = last
 
     def _read_all(self, last: int, stopped: Callable[[], bool]) -> None:
@@ -206,18 +223,22 @@ class FleetMetrics:
         for one in journal.summaries():
             if stopped():
                 return
-            found[one.id] = figures_of(journal.state(one.id))
+            found[one.id] = self._of(journal.state(one.id))
         self._nodes, self._seq = found, last
+
+    def _of(self, node: NodeState) -> NodeFigures:
+        return figures_of(node, self._expected.of(node))
 
     def _found(self, now: datetime, health: JournalHealth) -> FleetSnapshot:
         context = self.context
+        record, settings = read_record(state_dir(context.site)), context.site.settings.nightly
         return FleetSnapshot(
             site=context.site.settings.name,
             now=now,
             nodes=sorted(self._nodes.values(), key=lambda node: node.name),
             steps=tuple(self._steps.ends),
             faults=context.faults(),
-            night=None if _by_the_night(context) else read_record(state_dir(context.site)),
+            night=None if _by_the_night(context) else record,
             spares=spares(context.site, context.journal),
             offenders=known_offenders(context, (node.serial for node in self._nodes.values())),
             journal=health,
@@ -228,7 +249,20 @@ class FleetMetrics:
                 if state.open and state.facts is not None
             ),
             jobs=_job_failures(context, now),
+            due=None if settings is None else night_due(record, self._nodes.values(), settings.alarm_hours),
         )
+
+
+def night_due(record: NightRecord | None, nodes: Iterable[NodeFigures], alarm_hours: int) -> datetime | None:
+    """Return by when the next night has to come to its end. None: no node is gold, and no night ever ended.
+
+    The first night has a day more: a node may become gold just after the window has opened.
+    """
+    alarm = timedelta(hours=alarm_hours)
+    if record is not None and record.ended is not None:
+        return record.ended + alarm
+    gold = [node.since for node in nodes if node.stage is Stage.GOLD and node.since is not None]
+    return min(gold) + timedelta(days=1) + alarm if gold else None
 
 
 def _last_judgement(context: SiteContext) -> FabricLinksJudged | None:
@@ -255,7 +289,7 @@ def _by_the_night(context: SiteContext) -> bool:
 def exposition(found: FleetSnapshot) -> bytes:
     """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/)."""
     text = _text_of(_Families(found))
-    for family in _node_families():
+    for family in (*_node_families(), *_expected_families()):
         text += _head_of(family) + "".join(node.lines[family.name] for node in found.nodes)
     return text.encode()
 
@@ -309,6 +343,7 @@ class _Families(Collector):
         yield from _links(found.links)
         yield from _troubles(found)
         yield from (_one(*gauge) for gauge in (gauges(found.night) if found.night else ()))
+        yield from _due(found.due)
         yield from _pool(found)
         yield from _journal(found.journal)
 
@@ -373,6 +408,24 @@ def _of_node(
     for (check, unit), (value, _) in sorted(worst.items()):
         figures.add_metric((name, check, unit), value)
     return proven, figures
+
+
+def _expected_families() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    """Return the families with what monitoring has to see of each node, without samples."""
+    return (
+        _family("expected_parts", "Parts that an installed node has by its SKU.", ("node", "part")),
+        _family("expected_zpool", "A ZFS pool that an installed node has by its roles; always 1.", ("node", "zpool")),
+    )
+
+
+def _expected_of(name: str, expected: ExpectedParts) -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    """Return the same families with the samples of one node."""
+    parts, zpools = _expected_families()
+    for part, count in sorted(expected.counts.items()):
+        parts.add_metric((name, part), count)
+    for zpool in expected.zpools:
+        zpools.add_metric((name, zpool), 1)
+    return parts, zpools
 
 
 def _head_of(family: GaugeMetricFamily) -> str:
@@ -480,6 +533,11 @@ def _troubles(found: FleetSnapshot) -> Iterator[Metric]:
     for labels, count in sorted(found.jobs.items()):
         jobs.add_metric(labels, count)
     yield jobs
+
+
+def _due(due: datetime | None) -> Iterator[Metric]:
+    if due is not None:
+        yield _one("night_due_timestamp_seconds", "By when a night has to come to its end.", due.timestamp())
 
 
 def _pool(found: FleetSnapshot) -> Iterator[Metric]:

@@ -32,14 +32,14 @@ IMAGES = "nic_firmware_images"
 def preview(context: SiteContext, request: WaveRequest) -> Preview:
     """Return the waves; which adapters need an image is read on each machine, before its turn."""
     image_variables(context)
-    return _plan(context, request).preview(NAME)
+    return _plan(context, request).preview(NAME).of(request)
 
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Burn the images that the site names, wave by wave; interrupted, the same request looks first and goes on."""
     context = context.reporting(control.waiting)
     variables, plan = image_variables(context), _plan(context, request)
-    control.require(plan.preview(NAME))
+    control.require(plan.preview(NAME).of(request))
     with closing(context.adapters()) as adapters:
         return WaveRun(
             operation=NAME,

@@ -6,9 +6,9 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, ClusterctlError, ConflictError
@@ -50,6 +50,7 @@ class Preview:
     effects    per node
     skipped    nodes that are left alone, with the reason
     warnings   what the operator must know before approval
+    request    SHA-256 over what was asked for, by `of`, the reason included; empty where the effects show all of it
     """
 
     operation: str
@@ -57,6 +58,16 @@ class Preview:
     effects: tuple[Effect, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    request: str = ""
+
+    def of(self, request: Any) -> Self:
+        """Return the same preview, bound to its request: an approval then holds for no other reason, part or serial.
+
+        Fields that are left out of `repr` are left out here: they hold secrets.
+        """
+        shown = {one.name for one in fields(request) if one.repr}
+        data = {name: value for name, value in to_data(request).items() if name in shown}
+        return replace(self, request=hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest())
 
     @property
     def digest(self) -> str:

@@ -50,7 +50,8 @@ def _listed(context: SiteContext, request: ReinstallRequest) -> NodeState:
 
 def _preview(node: NodeState, request: ReinstallRequest) -> Preview:
     text = _effect(node, request)
-    return Preview(operation="reinstall", question="Go on?", effects=(Effect(node=node.name, text=text),))
+    effects = (Effect(node=node.name, text=text),)
+    return Preview(operation="reinstall", question="Go on?", effects=effects).of(request)
 
 
 def run(context: SiteContext, request: ReinstallRequest, control: Control) -> RunResult:

@@ -100,13 +100,13 @@ class RelocationPlan:
 
 def preview(context: SiteContext, request: RelocateRequest) -> Preview:
     """Return what would change in each file, and what must be proven again. Raises `UsageError` where it may not be."""
-    return _preview(planned(context, request))
+    return _preview(planned(context, request)).of(request)
 
 
 def run(context: SiteContext, request: RelocateRequest, control: Control) -> Result:
     """Prove the machine, write the site's files, then the journal; interrupted, the same request goes on."""
     plan = planned(context, request)
-    control.require(_preview(plan))
+    control.require(_preview(plan).of(request))
     with closing(context.adapters(Access.READ)) as adapters, claimed(context, [plan.node]) as claims:
         relocatable(context.journal.state(plan.node.id), CLOCK.now())
         evidence = _prove(context, plan, adapters.bmcs, Deadline.after(BMC_S, control.cancelled))

@@ -66,7 +66,7 @@ class _Plan:
 def preview(context: SiteContext, request: RevalidateRequest) -> Preview:
     """Return the first step that runs again on each node, and the partners. Raises `UsageError` where it may not be."""
     with closing(context.adapters()) as adapters:
-        return _preview(_plan(context, request, adapters.scheduler))
+        return _preview(_plan(context, request, adapters.scheduler), request)
 
 
 def run(context: SiteContext, request: RevalidateRequest, control: Control) -> RunResult:
@@ -74,7 +74,7 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
     with closing(context.adapters()) as adapters:
         scheduler = adapters.scheduler
         plan = _plan(context, request, scheduler)
-        control.require(_preview(plan))
+        control.require(_preview(plan, request))
         borrowed = () if request.partners else plan.partners
         with _lent(plan, scheduler, borrowed, control) as lent:
             steps = _order(plan, request)
@@ -95,12 +95,12 @@ def first_step(context: SiteContext, request: RevalidateRequest) -> Step:
     return min(steps, key=list(Step).index)
 
 
-def _preview(plan: _Plan) -> Preview:
+def _preview(plan: _Plan, request: RevalidateRequest) -> Preview:
     effects = tuple(
         Effect(node=order.node.name, text=f"{order.effect}; measured with {', '.join(plan.partners)}")
         for order in plan.orders
     )
-    return Preview(operation=NAME, question="Go on?", effects=effects)
+    return Preview(operation=NAME, question="Go on?", effects=effects).of(request)
 
 
 def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler | None) -> _Plan:

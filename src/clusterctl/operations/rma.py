@@ -84,7 +84,7 @@ def run(context: SiteContext, request: RmaRequest, control: Control) -> Result:
 
 def _preview(plan: _Plan, request: RmaRequest) -> Preview:
     effect = Effect(node=plan.serial, text=plan.effect)
-    return Preview(operation=f"{NAME} {request.action.value}", question="Record it?", effects=(effect,))
+    return Preview(operation=f"{NAME} {request.action.value}", question="Record it?", effects=(effect,)).of(request)
 
 
 def _plan(context: SiteContext, request: RmaRequest) -> _Plan:

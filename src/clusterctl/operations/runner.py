@@ -71,7 +71,7 @@ class NodeOperation(Generic[RequestT]):
             question=self.question(request, names),
             effects=effects,
             warnings=self.warnings(context),
-        )
+        ).of(request)
 
     def run(self, context: SiteContext, request: RequestT, control: Control) -> Result:
         """Act on the nodes; return each one's outcome, by name."""

@@ -48,11 +48,16 @@ def scrape_targets(nodes: Iterable[Node], requested: RequestedRoles, roles: Role
     """
     found: dict[str, list[TargetGroup]] = {exporter: [] for exporter in (*EXPORTERS, BMC)}
     for node in sorted(nodes, key=lambda node: natural_key(node.name)):
-        if node.stage in _WITHOUT_SYSTEM or not node.address:
+        if not has_targets(node):
             continue
         for exporter, target in _targets(node, requested.choose(member(node)), roles):
             found[exporter].append({"targets": [target], "labels": _labels(exporter, node)})
     return [group for groups in found.values() for group in groups]
+
+
+def has_targets(node: Node) -> bool:
+    """Return whether a node has an installed system and an address: only then its exporters are scraped."""
+    return node.stage not in _WITHOUT_SYSTEM and bool(node.address)
 
 
 def _targets(node: Node, choice: Choice, roles: Roles) -> Iterator[tuple[str, str]]:

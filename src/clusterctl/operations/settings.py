@@ -93,14 +93,14 @@ def check(context: SiteContext, patterns: Sequence[str], seconds: float, control
 def preview(context: SiteContext, request: WaveRequest) -> Preview:
     """Return what would be changed, from how the machines stand now."""
     plan, _ = _plan(context, request, Control())
-    return plan.preview(NAME)
+    return plan.preview(NAME).of(request)
 
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Bring the machines to their baselines, wave by wave; interrupted, the same request looks first and goes on."""
     context = context.reporting(control.waiting)
     plan, todos = _plan(context, request, control)
-    control.require(plan.preview(NAME))
+    control.require(plan.preview(NAME).of(request))
     with closing(context.adapters()) as adapters:
         return WaveRun(
             operation=NAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from clusterctl.edges.site.host_networks import host_networks
@@ -42,7 +42,12 @@ class WipeRequest:
 def preview(context: SiteContext, request: WipeRequest) -> Preview:
     """Return the drives that would be erased, each as one effect. Raises `UsageError` where that cannot be."""
     node = context.node(request.node)
-    return _preview(node, _erasable(context, node, request))
+    return _preview(node, _erasable(context, node, request)).of(_asked(request))
+
+
+def _asked(request: WipeRequest) -> WipeRequest:
+    """Return the request without the serial: it is typed after the preview, and compared with the machine's."""
+    return replace(request, serial="")
 
 
 def _preview(node: NodeState, drives: Sequence[Drive]) -> Preview:
@@ -59,7 +64,7 @@ def _preview(node: NodeState, drives: Sequence[Drive]) -> Preview:
 def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
     """Erase the drives of the proven machine, switch it off and retire it; interrupted, the same request goes on."""
     node = context.node(request.node)
-    control.require(_preview(node, _erasable(context, node, request)))
+    control.require(_preview(node, _erasable(context, node, request)).of(_asked(request)))
     require_serial(node, request.serial)
     with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
         eraser = cast("Eraser", adapters.installer)

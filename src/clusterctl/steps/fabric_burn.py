@@ -116,6 +116,7 @@ class BurnSettings:
     limits     by which loads and counters are judged
     plan       for the names and places of ports
     modules    cables and transceivers as the fabric's history has them, for their serials
+    nodes      names and patterns that were ordered
     """
 
     scope: BurnScope
@@ -126,6 +127,7 @@ class BurnSettings:
     limits: FabricLimits
     plan: WiringPlan
     modules: Mapping[PortId, Transceiver] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,8 @@ class FabricBurn:
             stage_s=settings.stage_s,
             adaptive=settings.adaptive,
             limits=settings.limits.digest,
+            leaves=tuple(sorted(settings.scope.leaves)),
+            nodes=settings.nodes,
         )
         self._append(payload)
 

@@ -2,7 +2,8 @@
 `ethernet-links once`: one reading.
 
 Standard library only, Python 3.9. Read from /sys/class/net (Documentation/ABI/testing/sysfs-class-net and
--statistics of Linux): ports with hardware behind them, no bridges, bonds or virtual ones.
+-statistics of Linux): ports with hardware behind them, no bridges, bonds or virtual ones, and none on USB, as
+the BMC's own port to the host is: it negotiates no speed.
 """
 
 from __future__ import annotations
@@ -47,9 +48,14 @@ def port(folder: Path) -> Dict[str, Any]:
     }
 
 
+def judged(device: Path) -> bool:
+    """Return whether the port has hardware, and not on USB."""
+    return device.exists() and (device / "subsystem").resolve().name != "usb"
+
+
 def reading(net: Path) -> Dict[str, Any]:
     """Return all ports now; `at` in seconds of a monotonic clock."""
-    folders = [one for one in sorted(net.iterdir()) if (one / "device").exists() and text(one / "type") == ETHERNET]
+    folders = [one for one in sorted(net.iterdir()) if judged(one / "device") and text(one / "type") == ETHERNET]
     return {"at": time.monotonic(), "ports": [port(folder) for folder in folders]}
 
 

@@ -77,14 +77,15 @@ class Series:
         self.reasons: Dict[str, Dict[str, Dict[str, Any]]] = {}
 
     def count(self, part: Part, name: str, value: int, second: float) -> None:
-        """Add the reading of a counter; one that fell was reset."""
+        """Add the reading of a counter; one that fell was reset, and has counted since then."""
         known = self.counters.setdefault(part, {})
         if name not in known:
             known[name] = {"last": value, "rose": 0, "rises": [], "reset": False}
             return
         one = known[name]
         by, one["last"] = value - one["last"], value
-        one["reset"] = one["reset"] or by < 0
+        if by < 0:
+            one["reset"], by = True, value
         if by > 0:
             one["rose"] += by
             if len(one["rises"]) < MOST_RISES:
@@ -313,6 +314,11 @@ class Gpus:
         return f"nvidia-smi printed nothing for {silent:.0f} s" if silent > max(30.0, 5 * self.interval) else ""
 
 
+def port_name(device: str, number: str) -> str:
+    """Return the adapter's name, and with it the number of any port but its first: each has counters of its own."""
+    return device if number == "1" else f"{device}/{number}"
+
+
 def number(mask: str) -> int:
     try:
         return int(mask, 16)
@@ -347,21 +353,22 @@ class Sampler:
 
     def ports(self) -> Iterator[Tuple[Part, str, Path]]:
         for folder in sorted((self.root / "sys/class/infiniband").glob("*/ports/*/counters")):
-            device = folder.parents[2].name
-            yield from ((("port", device), name, folder / name) for name in PORT if (folder / name).exists())
+            port = port_name(folder.parents[2].name, folder.parent.name)
+            yield from ((("port", port), name, folder / name) for name in PORT if (folder / name).exists())
 
     def carriers(self) -> Iterator[Tuple[Part, str, Path]]:
         for folder in sorted((self.root / "sys/class/net").glob("*")):
             file = folder / "carrier_down_count"
-            if (folder / "device").exists() and file.exists():
+            usb = (folder / "device/subsystem").resolve().name == "usb"  # the BMC's own port to the host
+            if (folder / "device").exists() and file.exists() and not usb:
                 yield ("ethernet", folder.name), "carrier_down", file
 
     def congestion(self) -> Iterator[Tuple[Part, str, Path]]:
         for folder in sorted((self.root / "sys/class/infiniband").glob("*/ports/*")):
-            device = folder.parents[1].name
+            port = port_name(folder.parents[1].name, folder.name)
             for name in CONGESTION:
                 if (folder / name).exists():
-                    yield ("congestion", device), (folder / name).name, folder / name
+                    yield ("congestion", port), (folder / name).name, folder / name
 
     def aer(self) -> Iterator[Tuple[Part, str, Path]]:
         for folder in sorted((self.root / "sys/bus/pci/devices").glob("*")):

@@ -194,6 +194,8 @@ class BurnStarted(Payload):
     stage_s    seconds for which a stage loads its links
     adaptive   the switches route adaptively: a link may carry part of a flow
     limits     digest of the fabric limits
+    leaves     switches whose links are loaded, by name; none: all
+    nodes      names and patterns that were ordered; none: all free hosts
     """
 
     kind: ClassVar = Kind.BURN_STARTED
@@ -202,6 +204,8 @@ class BurnStarted(Payload):
     stage_s: float
     adaptive: bool
     limits: str
+    leaves: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,8 +285,18 @@ class WorkerStopped(Payload):
     kind: ClassVar = Kind.WORKER_STOPPED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRemoved(Payload):
+    """The raw output of so many pieces of passing evidence from before `before` is removed; their digests stay."""
+
+    kind: ClassVar = Kind.EVIDENCE_REMOVED
+    before: datetime
+    pieces: int
+
+
 PAYLOADS: tuple[type[Payload], ...] = (
     RunStarted, RunFinished, RunOrdered, RunBegun, RunCancelOrdered, RunAbandoned, RunEnded, NightStarted, NightEnded,
     WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered, CampaignDropped, CampaignEnded, BurnStarted,
     BurnStageMeasured, BurnSwitchGone, BurnSwitchBack, BurnEnded, RunHandedBack, WorkerStarted, WorkerStopped,
+    EvidenceRemoved,
 )  # fmt: skip

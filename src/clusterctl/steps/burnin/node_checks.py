@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.bmc_watch import BmcWatch
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered, unknown
 from clusterctl.steps.burnin.node_watch import NodeWatch, WatchPlan
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.executor.reachability import REACHABLE, host_unreachable
@@ -85,7 +85,8 @@ class NodeChecker:
         before, node.findings = node.findings, []
         with self._isolated(node, checks):
             self._examine(node, checks, deadline, again=True)
-        new = _new_findings(before, node.findings)
+        bad = (one for one in node.findings if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE))
+        new = unknown(bad, before)
         node.findings = self._merged(before, new) if new else before
 
     def add_watched(self, node: NodeUnderTest) -> None:
@@ -181,10 +182,3 @@ class NodeChecker:
             return self.plan.network_of(state)
         except UsageError as error:
             return error
-
-
-def _new_findings(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of `after` that are no pass, and that `before` has not."""
-    known = {(one.check, one.subject, one.code) for one in before}
-    bad = (one for one in after if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE))
-    return [one for one in bad if (one.check, one.subject, one.code) not in known]

@@ -15,6 +15,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.payloads.node import FiguresMeasured
@@ -60,6 +61,15 @@ class BmcReading:
     inventory: Inventory
     entries: tuple[LogEntry, ...]
     evidence: tuple[Evidence, ...]
+
+
+def unknown(found: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that `known` does not have by check, part and code, or has with a lighter verdict only."""
+    ranks: dict[tuple[str, str, Code], int] = {}
+    for one in known:
+        key = (one.check, one.subject, one.code)
+        ranks[key] = max(one.verdict.rank, ranks.get(key, -1))
+    return [one for one in found if one.verdict.rank > ranks.get((one.check, one.subject, one.code), -1)]
 
 
 @dataclass(slots=True)

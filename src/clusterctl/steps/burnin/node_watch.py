@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Verdict
 from clusterctl.ports import Clock, Deadline, Shell
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, WatchReading, read_probes
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, WatchReading, read_probes, unknown
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.probe import script
@@ -85,7 +85,7 @@ class NodeWatch:
         expected = self._expected_of(node, sent, node.seen.at)
         found = self._judged(node, before, expected, run)
         node.keep(found.evidence)
-        new = _unknown(node, found.findings)
+        new = unknown(found.findings, (*node.findings, *node.watched))
         node.watched += new
         mark = disturbed(load, [one for one in found.findings if one in new or one.verdict is not Verdict.INCONCLUSIVE])
         if mark is not None and (load not in node.disturbed or mark.verdict is Verdict.FAIL):
@@ -112,9 +112,3 @@ class NodeWatch:
         plan = sweep(checks, node.limits.patience, self._requirements)
         answer, _ = read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         return WatchReading(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())
-
-
-def _unknown(node: NodeUnderTest, found: Sequence[Finding]) -> list[Finding]:
-    """Return the findings that the node does not have yet, by check, part and code."""
-    known = {(one.check, one.subject, one.code) for one in (*node.findings, *node.watched)}
-    return [one for one in found if (one.check, one.subject, one.code) not in known]
