@@ -15,7 +15,7 @@ SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ModelDifference:
-    """`links`: those of the fabric; `missing`: those that the manager lacks; `gone`: those that only the manager has."""
+    """`links`: of the fabric; `missing`: those that the manager lacks; `gone`: those that only the manager has."""
 
     links: int
     missing: int

@@ -108,9 +108,8 @@ class WatchResult(Result):
         """1 where something could not be read or is stale, an act failed, or a bad link stays in use."""
         if self.cancelled:
             return CancelledError.exit_code
-        return (
-            1 if self.problems or self.stale or self.skipped or any(outcome.failure for outcome in self.outcomes) else 0
-        )
+        failed = any(outcome.failure for outcome in self.outcomes)
+        return 1 if self.problems or self.stale or self.skipped or failed else 0
 
 
 def settings_of(context: SiteContext) -> WatchSettings:
