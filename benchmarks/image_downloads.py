@@ -28,7 +28,7 @@ from pathlib import Path
 
 from clusterctl.edges.pxe.addresses import listen
 from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.channel import NOT_FOUND, Call, ChannelReply
+from clusterctl.edges.pxe.channel import Call, ChannelReply
 from clusterctl.edges.pxe.server import server
 
 ADDRESS, IMAGE = "127.0.0.1", "images/x/1/rootfs.tar.zst"
@@ -49,18 +49,18 @@ class Rate:
     cpu_s_per_gib: float
 
 
-class Nothing:
-    """A run that knows no attempt."""
+class Permitting:
+    """A run in which every token is a running attempt's."""
 
     async def ask(self, call: Call) -> ChannelReply:
         del call
-        return NOT_FOUND
+        return ChannelReply(200)
 
 
 def ours(folder: Path, _state: Path, pipe: Connection) -> None:
     """The installer service's server, until the other end sends a line."""
     settings = AppSettings(f"http://{ADDRESS}", folder, "", downloads_at_once=max(CLIENTS))
-    web, listener = server(build(settings, Nothing())), listen(ADDRESS, 0)
+    web, listener = server(build(settings, Permitting())), listen(ADDRESS, 0)
     thread = threading.Thread(target=web.run, args=([listener],))
     thread.start()
     _measured(pipe, listener.getsockname()[1])
@@ -118,10 +118,11 @@ def fetch(port: int, path: str) -> int:
     return total
 
 
-def measured(port: int, path: str, clients: int, used: Callable[[], float]) -> Rate:
+def measured(port: int, path: Callable[[int], str], clients: int, used: Callable[[], float]) -> Rate:
+    """Measure one round; `path` returns where a client asks: each machine has a token of its own."""
     before, begin = used(), time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
-        total = sum(pool.map(lambda _: fetch(port, path), range(clients)))
+        total = sum(pool.map(lambda client: fetch(port, path(client)), range(clients)))
     seconds = time.monotonic() - begin
     return Rate(total / MIB / seconds, (used() - before) / (total / (1 << 30)))
 
@@ -144,8 +145,10 @@ def main() -> None:
             print(f"{options.mebibytes} MiB to each client, best of {options.rounds}")
             print(f"{'clients':>8} {'MiB/s':>8} {'CPU s/GiB':>10} {'plain MiB/s':>12} {'ratio':>6}")
             for clients in CLIENTS:
-                one = best([measured(port, f"/files/{IMAGE}", clients, used) for _ in range(options.rounds)])
-                other = best([measured(bare, f"/{IMAGE}", clients, bare_used) for _ in range(options.rounds)])
+                one = best(
+                    [measured(port, f"/t/{{}}/files/{IMAGE}".format, clients, used) for _ in range(options.rounds)]
+                )
+                other = best([measured(bare, f"/{IMAGE}".format, clients, bare_used) for _ in range(options.rounds)])
                 ratio = one.mib_s / other.mib_s
                 print(f"{clients:>8} {one.mib_s:>8.0f} {one.cpu_s_per_gib:>10.2f} {other.mib_s:>12.0f} {ratio:>6.2f}")
 

@@ -15,13 +15,17 @@ from clusterctl_cli.console import VisibleConsole
 def print_verification(verification: VerifyResult) -> None:
     console = wide_console()
     print_by_rack(console, verification.explanations)
-    right = f"{verification.right} of {verification.planned} planned cables are right, {verification.observed} observed"
+    planned = "planned cables are right" if verification.inferred is None else "cables are as the rules require"
+    right = f"{verification.right} of {verification.planned} {planned}, {verification.observed} observed"
     count, moves = len(verification.explanations), verification.moves
     work = f"{count} finding{'s' if count != 1 else ''}, {moves} move{'s' if moves != 1 else ''}"
     if verification.chassis:
         work += f" on {verification.chassis} device{'s' if verification.chassis != 1 else ''}"
     print_warnings(console, verification.warnings)
-    console.print(Text(f"{right}: {work if count else 'all as planned'}", style="red" if count else "green"))
+    good = "all as planned" if verification.inferred is None else "no finding"
+    for limit in verification.inferred.limits if verification.inferred else ():
+        console.print(Text(f"no plan: {limit}", style="magenta"))
+    console.print(Text(f"{right}: {work if count else good}", style="red" if count else "green"))
 
 
 def print_warnings(console: Console, warnings: tuple[str, ...]) -> None:

@@ -52,7 +52,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "accounts": ("machine:accounts", "Change and check the passwords of BMCs."),
         "settings": ("machine:settings", "Check and apply the baseline of BIOS and firmware."),
         "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
-        "bmc": ("machine:bmc", "Clear event logs of BMCs."),
+        "bmc": ("machine:bmc", "Set clock, DNS and syslog of BMCs; clear their logs."),
         "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
         "node": ("node:node_group", "Rename, move or renumber a node; swap its chassis."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
@@ -179,6 +179,37 @@ SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
 """Section of `clusterctl --help` → commands of other commands that are listed there, too, with their one-line help."""
 
 
+GROUPS: Mapping[str, CommandTable] = {
+    "": COMMANDS,
+    "burnin": BURNIN,
+    "cable": CABLE,
+    "export": EXPORT,
+    "fabric": FABRIC,
+    "incident": INCIDENT,
+    "job": JOB,
+    "maintain": MAINTAIN,
+    "node": NODE,
+    "notify": NOTIFY,
+    "rma": RMA,
+    "tickets": TICKETS,
+    "web token": WEB_TOKEN,
+    "web user": WEB_USER,
+}
+"""Words before a command → the table that it is in; for suggestions across groups."""
+_GENERAL = frozenset({"add", "list", "remove", "run", "show", "stop", "status", "plan", "watch"})
+"""Commands of many groups: of these another group's is no suggestion."""
+
+
+def _places(name: str) -> list[str]:
+    """Return the whole commands, in any group, that end in this name: `clusterctl burnin nightly` for `nightly`."""
+    found = [group for group, table in GROUPS.items() if name in table and name not in _GENERAL]
+    return [" ".join(filter(None, ("clusterctl", group, name))) for group in found]
+
+
+def _all_names() -> list[str]:
+    return sorted({name for table in GROUPS.values() for name in table} - _GENERAL)
+
+
 class LazyGroup(click.Group):
     """Lists the commands of a table, and imports a command when it is called."""
 
@@ -208,8 +239,10 @@ class LazyGroup(click.Group):
     def _unknown(self, ctx: click.Context, name: str) -> UsageError:
         import difflib
 
-        near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"{ctx.command_path} --help lists the commands"
+        meant = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        for other in () if name in _GENERAL else (name, *difflib.get_close_matches(name, _all_names(), n=1)):
+            meant = meant or _places(other)
+        remedy = f"did you mean {' or '.join(meant)}?" if meant else f"{ctx.command_path} --help lists the commands"
         return UsageError(f"there is no command {name!r}", where=ctx.command_path, remedy=remedy)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,12 +14,14 @@ from clusterctl_cli.text import echo
 
 MAX_LINE = 1000
 MAX_LINES = 50
+FURTHER = "    | "
+"""Begins each line of an error but its first."""
 _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
 """Click's suggestions, as each of its versions writes them."""
 
 
 def print_error(error: ClusterctlError, form: Format) -> None:
-    """Print an error on stderr: two lines, or one JSON or YAML document where the command line asks for one."""
+    """Print an error on stderr: message and remedy, or the JSON or YAML document that the command line asks for."""
     if not form.text:
         echo(written({"error": error_json(error)}, form).rstrip(), err=True)
         return
@@ -30,8 +32,12 @@ def print_error(error: ClusterctlError, form: Format) -> None:
 
 
 def _bounded(text: str) -> str:
-    """Return a text in bounded lines, in which nothing is hidden: errors quote files and machines."""
-    lines = text.split("\n")
+    """Return a text in bounded lines, in which nothing is hidden: errors quote files and machines.
+
+    Further lines are marked as such: none of them looks like an error or a remedy of ours.
+    """
+    first, *others = text.split("\n")
+    lines = [first, *(f"{FURTHER}{line}" for line in others)]
     more = [f"… {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
     return "\n".join([*(visible(line, MAX_LINE) for line in lines[:MAX_LINES]), *more])
 

@@ -28,6 +28,9 @@ PLUGIN_SECTION = "Start"
 LAB = "lab"
 LAB_MISSING = "install the package clusterctl-lab in addition to clusterctl"
 INTERRUPTED = "interrupted; run the same command again to go on"
+_PIPES_TOO = 1
+_PR_SET_DUMPABLE = 4
+"""linux/prctl.h"""
 HELP_WIDTH = 200
 """Help texts are wrapped by click, never cut."""
 
@@ -126,10 +129,24 @@ def _print_error(error: ClusterctlError | click.ClickException, argv: Sequence[s
 
 
 def harden() -> None:
-    """Keep secrets out of core dumps and of the tracebacks of uncaught errors."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    """Keep secrets out of core dumps, of other programs of the same user, and of the tracebacks of uncaught errors."""
+    forbid_core_dumps()
     sys.excepthook = print_traceback
     threading.excepthook = lambda error: print_traceback(error.exc_type, error.exc_value, error.exc_traceback)
+
+
+def forbid_core_dumps() -> None:
+    """Leave no core of this process and of its children, in a file or in a pipe, and let no program trace this one.
+
+    The kernel ignores the limit for a piped core pattern (systemd-coredump, apport), except for the value 1: the guard
+    of fs/coredump.c against a crash of the pipe's own program. Children inherit the limit only.
+    """
+    import ctypes
+
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    limit = _PIPES_TOO if hard == resource.RLIM_INFINITY else min(_PIPES_TOO, hard)
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def print_traceback(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:

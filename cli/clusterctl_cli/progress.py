@@ -25,6 +25,7 @@ from clusterctl_cli.output import event_line
 from clusterctl_cli.text import NARROW, duration, one_line
 
 GAP = "  "
+INDENT = "    "
 log = logging.getLogger(PROGRESS)
 
 
@@ -125,17 +126,24 @@ class ProgressView:
         """Yield a line or more per node; counts per step where the terminal is too low for the nodes."""
         nodes = sorted(self._nodes.values(), key=lambda node: node.name)
         lines = list(self._node_lines(nodes, console, options.max_width))
-        yield from lines if len(lines) < options.size.height else self._step_lines(nodes)
+        if len(lines) >= options.size.height:
+            lines = list(self._step_lines(nodes))
+            for line in lines:
+                line.truncate(options.max_width)
+        yield from lines
 
     def _node_lines(self, nodes: Sequence[NodeSummary], console: Console, width: int) -> Iterator[Text]:
         """Yield rows of node, progress, stage and cause. The cause is wrapped; it is below its row where that has too
-        little room left, so that no name and no stage is cut.
+        little room left, so that no name and no stage is cut. Where even those do not fit, each has lines of its own.
         """
         rows = [(Text(node.name), self._marks(node), self._stage(node), self._note(node)) for node in nodes]
         head = _heading()
         sizes = [max(row[at].cell_len for row in (head, *rows)) for at in range(3)]
         left = sum(sizes) + 3 * len(GAP)
-        indent = left if width - left >= NARROW else 4
+        if left - len(GAP) > width:
+            yield from _stacked(rows, console, width)
+            return
+        indent = left if width - left >= NARROW else len(INDENT)
         for row in (head, *rows):
             start = _padded(row, sizes)
             note = list(row[3].wrap(console, width - indent)) if row[3] else []
@@ -190,6 +198,15 @@ class ProgressView:
 
 def _heading() -> tuple[Text, ...]:
     return tuple(Text(word, style="bold") for word in ("node", "progress", "stage", ""))
+
+
+def _stacked(rows: Sequence[tuple[Text, Text, Text, Text]], console: Console, width: int) -> Iterator[Text]:
+    """Yield the node's name, and below it progress and stage, and the cause, all wrapped: for very narrow terminals."""
+    for name, marks, stage, note in rows:
+        yield from name.wrap(console, width)
+        for cell in (Text.assemble(marks, GAP, stage), note):
+            lines = cell.wrap(console, max(1, width - len(INDENT)))
+            yield from (Text(INDENT).append_text(line) for line in lines if line)
 
 
 def _padded(cells: Sequence[Text], sizes: Sequence[int]) -> Text:

@@ -25,6 +25,8 @@ from clusterctl_lab.image_contents import EXCLUDED_PATHS, PACKAGES, RECIPE_VERSI
 CACHE = Path("/var/cache/clusterctl-lab")
 COMPONENTS = {"debian": ("main",), "ubuntu": ("main", "universe")}
 BUILD_SECONDS = 900
+RELEASE_VARIABLES = ("CLUSTERCTL_LAB_RELEASE", "CLUSTERCTL_LAB_MIRROR", "CLUSTERCTL_LAB_KEYRING")
+"""What `host_release` reads from the environment: the command and the lab's daemon need the same."""
 
 Progress = Callable[[str], None]
 
@@ -56,11 +58,10 @@ def host_release() -> HostRelease:
     """Return the release that `CLUSTERCTL_LAB_RELEASE` names (`ubuntu/noble`), with its `CLUSTERCTL_LAB_MIRROR` and
     `CLUSTERCTL_LAB_KEYRING`; the machine's own where it is not set. Raises `UsageError` for anything else.
     """
-    named = os.environ.get("CLUSTERCTL_LAB_RELEASE", "")
+    named, mirror, keyring = (os.environ.get(name, "") for name in RELEASE_VARIABLES)
     if not named:
         return HostRelease(*own_release())
     distribution, _, codename = named.partition("/")
-    mirror, keyring = os.environ.get("CLUSTERCTL_LAB_MIRROR", ""), os.environ.get("CLUSTERCTL_LAB_KEYRING", "")
     if distribution not in COMPONENTS or not codename.isalpha() or not mirror.startswith(("http://", "https://")):
         raise UsageError(
             f"{named!r} is no release of the lab's hosts, or has no mirror",

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import clusterctl
 import clusterctl_lab
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl_lab.image import RELEASE_VARIABLES
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.messages import decode, raise_error
 from clusterctl_lab.preflight import check_machine
@@ -66,6 +67,14 @@ def _start(settings: LabSettings, lock: LabLock, progress: Progress) -> None:
             raise
 
 
+def daemon_environment(code: str) -> dict[str, str]:
+    """Return all that the daemon inherits of the environment: a path for programs, and which release its hosts run.
+    `code`: the folders of the packages.
+    """
+    inherited = {name: os.environ[name] for name in RELEASE_VARIABLES if name in os.environ}
+    return {**inherited, "PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "PYTHONPATH": code}
+
+
 @contextlib.contextmanager
 def _daemon(settings: LabSettings, lock: LabLock) -> Iterator[tuple[subprocess.Popen[bytes], BinaryIO]]:
     """The daemon's process, and the pipe on which it reports."""
@@ -76,7 +85,6 @@ def _daemon(settings: LabSettings, lock: LabLock) -> Iterator[tuple[subprocess.P
         *("--ready-fd", str(writing), "--lock-fd", str(lock.descriptor)),
     )
     code = os.pathsep.join(str(Path(package.__path__[0]).parent) for package in (clusterctl, clusterctl_lab))
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "PYTHONPATH": code}
     with os.fdopen(reading, "rb") as messages:
         try:
             with _log_file(paths) as log:
@@ -85,7 +93,7 @@ def _daemon(settings: LabSettings, lock: LabLock) -> Iterator[tuple[subprocess.P
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=environment,
+                    env=daemon_environment(code),
                     cwd="/",
                     pass_fds=(writing, lock.descriptor),
                     start_new_session=True,

@@ -73,7 +73,7 @@ def recorded(paths: LabPaths) -> LabSettings | None:
     """Return the settings of the lab; None if there is none, or if it was killed before it wrote them whole."""
     try:
         return LabSettings.load(paths.record)
-    except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
+    except (FileNotFoundError, PermissionError, json.JSONDecodeError, KeyError, TypeError):
         return None
 
 
@@ -84,6 +84,23 @@ def check_owner(record: LabSettings | None, site: Path | None) -> None:
             f"lab {record.name} belongs to {record.site}, not to {site}",
             remedy=f"remove it there, or here without --site: clusterctl lab down --name {record.name}",
         )
+
+
+def require_near(record: LabSettings | None, here: Path, site: Path | None) -> None:
+    """Raise `UsageError` where the lab of `record`, which was not named, belongs elsewhere: to another checkout.
+
+    `here` is the current directory: the lab's site directory is in it, or it is in the directory around that. `site` is
+    the one that the environment names.
+    """
+    if record is None:
+        return
+    owner = Path(record.site)
+    if owner == site or owner.is_relative_to(here) or here.is_relative_to(owner.parent):
+        return
+    raise UsageError(
+        f"lab {record.name} belongs to {record.site}, and not to {here}",
+        remedy=f"go there, or name the lab: --name {record.name}",
+    )
 
 
 def _end(paths: LabPaths) -> LabLock:

@@ -23,7 +23,7 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.messages import Message, error_message, raise_error
-from clusterctl_lab.removal import check_owner
+from clusterctl_lab.removal import check_owner, require_near
 from clusterctl_lab.requests import Requests, boot_stage
 from clusterctl_lab.running_lab import RunningLab
 from clusterctl_lab.settings import LabSettings
@@ -142,6 +142,21 @@ def test_a_lab_is_removed_for_its_own_site_directory_only() -> None:
     check_owner(None, Path("/srv/second/rehearsal"))
     with pytest.raises(UsageError, match="lab tnone belongs to /srv/first/rehearsal, not to /srv/second/rehearsal"):
         check_owner(record, Path("/srv/second/rehearsal"))
+
+
+def test_a_lab_without_a_name_is_the_one_of_this_directory() -> None:
+    """Of the directory, of one below it, of the one around it, or the environment's; another checkout's is refused."""
+    record, site = LabSettings("tnone", "/srv/first/rehearsal"), Path("/srv/first/rehearsal")
+    for here in ("/", "/srv", "/srv/first", "/srv/first/rehearsal", "/srv/first/docs/how-to"):
+        require_near(record, Path(here), None)
+    require_near(record, Path("/srv/second"), site)
+    require_near(None, Path("/srv/second"), None)
+    for other in (None, Path("/srv/second/rehearsal")):
+        with pytest.raises(
+            UsageError, match="lab tnone belongs to /srv/first/rehearsal, and not to /srv/second"
+        ) as caught:
+            require_near(record, Path("/srv/second"), other)
+        assert "--name tnone" in caught.value.remedy
 
 
 def test_lock_file_removed_by_its_last_holder_is_not_held_by_two(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl_lab.image import _remove_unfinished, ensure_image
+from clusterctl_lab.image import HostRelease, _remove_unfinished, ensure_image, host_release
 from clusterctl_lab.image_contents import DEVICE_TEMPLATE, DEVICES, MASKED_UNITS, customise
+from clusterctl_lab.launch import daemon_environment
+from clusterctl_lab.metal.os_image import os_image_name
 
 needs_builder = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mmdebstrap") is None, reason="building the image needs root and mmdebstrap"
@@ -75,3 +77,21 @@ def test_killed_build_is_cleaned_away(tmp_path: Path) -> None:
     (tmp_path / "rootfs-4567").mkdir()
     _remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["rootfs-4567"]
+
+
+def test_command_and_daemon_know_the_same_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The daemon inherits the release of the hosts, its archive and keyring, and nothing else of the operator's."""
+    keyring = tmp_path / "keyring.gpg"
+    keyring.touch()
+    named = {
+        "CLUSTERCTL_LAB_RELEASE": "ubuntu/noble",
+        "CLUSTERCTL_LAB_MIRROR": "http://archive.example/ubuntu",
+        "CLUSTERCTL_LAB_KEYRING": str(keyring),
+    }
+    for name, value in {**named, "http_proxy": "http://user:secret@proxy.example"}.items():
+        monkeypatch.setenv(name, value)
+    assert host_release() == HostRelease("ubuntu", "noble", "http://archive.example/ubuntu", str(keyring))
+    assert os_image_name() == "ubuntu-24.04-small"
+    inherited = daemon_environment("/code")
+    assert {name: inherited[name] for name in named} == named
+    assert set(inherited) - set(named) == {"PATH", "LC_ALL", "PYTHONPATH"}

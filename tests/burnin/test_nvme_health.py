@@ -135,3 +135,33 @@ def test_without_a_list_of_drives_there_is_no_answer(capsys: pytest.CaptureFixtu
     """Its exit code and words are lsblk's."""
     assert nvme_health.main(Host({}, lsblk=32).ask, partial(ask_all, seconds=1)) == 32
     assert capsys.readouterr() == ("", "lsblk: broken")
+
+
+def test_the_drive_that_the_system_booted_from_is_no_data_drive() -> None:
+    """A missing data drive shows, although the boot drive is one more that answers."""
+    listed = {
+        "blockdevices": [
+            {
+                "name": "nvme0n1",
+                "type": "disk",
+                "model": "M",
+                "serial": "A",
+                "mountpoint": None,
+                "children": [{"name": "vg-root", "type": "lvm", "mountpoint": "/"}],
+            },
+            {"name": "nvme1n1", "type": "disk", "model": "M", "serial": "B", "mountpoint": "/scratch"},
+        ]
+    }
+    assert {name: drive["boot"] for name, drive in nvme_health.drives(json.dumps(listed)).items()} == {
+        "nvme0n1": True,
+        "nvme1n1": False,
+    }
+
+    def booted(text: str) -> str:
+        document = json.loads(text)
+        document["drives"][0]["boot"] = True
+        return json.dumps(document)
+
+    sku = replace(SKU, data_drive_count=2)
+    (finding,) = CHECKS["nvme_health"].findings(readings(nvme_health=booted), expected(sku=sku))
+    assert (finding.verdict, finding.cause) == (Verdict.INCONCLUSIVE, "1 of 2 NVMe drives could be measured")

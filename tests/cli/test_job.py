@@ -261,3 +261,21 @@ def test_a_record_needs_a_site_and_a_job(tmp_path: Path, capsys: pytest.CaptureF
     site = write_site(tmp_path)
     assert run(["job", "why", "--logs", str(logs), "--record", "--site", str(site)]) == 2
     assert "job.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", ["--arr=0-3", "--array=0-3", "--requ", "-a0-3", "--wai", "-W", "--nodel=n1", "--test", "time=5"]
+)
+def test_options_that_the_run_needs_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """Slurm takes the beginning of a name for the whole: `--arr` would make many jobs of a run that follows one."""
+    script = write(tmp_path, {"train.sh": "#!/bin/bash\n"}) / "train.sh"
+    assert run(["job", "run", f"--sbatch={option}", "--site", str(write_site(tmp_path)), str(script)]) == 2
+    assert f"{option!r} is not taken" in capsys.readouterr().err
+
+
+def test_an_array_in_the_script_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = write(tmp_path, {"train.sh": "#!/bin/bash\n#SBATCH --array=0-3\nsrun x\n"}) / "train.sh"
+    assert run(["job", "run", "--sbatch=--no-kill", "--site", str(write_site(tmp_path)), str(script)]) == 2
+    assert "it asks Slurm for several jobs" in capsys.readouterr().err

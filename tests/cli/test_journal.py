@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from clusterctl.fleet.codec import report_to_data
+from clusterctl.fleet.errors import ConflictError
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Evidence, Origin, Report, passed
+from clusterctl.fleet.node import NodeId
+from clusterctl.operations.context import open_site
 from clusterctl_cli.main import run
-from tests.cli.site_of_three import write
+from tests.cli.site_of_three import HOT, append, quarantined, write
+from tests.events import new_event
 
 
 @pytest.fixture
@@ -82,3 +91,43 @@ def test_a_site_without_a_journal(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert run(["journal", *command, "--site", str(site)]) == 2
     assert not file_of(site).exists()
     assert "there is no journal yet" in capsys.readouterr().err
+
+
+OLD = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def with_old_output(site: Path) -> tuple[Evidence, Evidence]:
+    """Return the output of a superseded report of n1 that passed, and what n2's quarantine rests on."""
+    good, bad = (Evidence("ibstat", name, OLD, Origin.REAL, b"raw") for name in ("n1", "n2"))
+    findings = replace(passed("x", "fine"), evidence=(good.digest,))
+    report = {"report": report_to_data(Report("cable", "", (findings,), frozenset({Origin.REAL})))}
+    empty = {"report": report_to_data(Report("cable", "", (passed("x", "fine"),), frozenset({Origin.REAL})))}
+    named = [new_event("node", "id-n1", Kind.REPORT_RECORDED, report, (good.digest,))]
+    again = [new_event("node", "id-n1", Kind.REPORT_RECORDED, empty)]
+    append(site, [*named, *again, *quarantined("n2", "cable", replace(HOT, evidence=(bad.digest,)))], [good, bad])
+    return good, bad
+
+
+def test_old_output_goes_by_one_setting(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without `evidence.pass_days` nothing that an event names goes; with it, what passed long ago, also during a run."""
+    good, bad = with_old_output(site)
+    assert run(["journal", "compact", "--site", str(site), "--yes"]) == 0
+    assert "removed 0 pieces of evidence" in capsys.readouterr().out
+    with (site / "site.yml").open("a") as file:
+        file.write("\nevidence: {pass_days: 30}\n")
+    context = open_site(site)
+    context.journal.claim([NodeId("id-n1")], "r7")
+    assert run(["journal", "compact", "--site", str(site), "--dry-run"]) == 0
+    assert "raw output of 1 pieces of passing evidence" in " ".join(capsys.readouterr().out.split())
+    assert run(["journal", "compact", "--site", str(site), "--yes"]) == 0
+    assert context.journal.evidences([good.digest, bad.digest]) == {bad.digest: bad}
+    assert run(["nodes", "n1", "--evidence", good.digest, "--site", str(site)]) == 2
+    assert "no longer kept" in capsys.readouterr().err
+    assert run(["journal", "verify", "--site", str(site)]) == 0
+
+
+def test_without_the_setting_a_run_stops_a_compaction(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing may be removed then: the run's name is reported."""
+    open_site(site).journal.claim([NodeId("id-n1")], "r7")
+    assert run(["journal", "compact", "--site", str(site), "--yes"]) == ConflictError.exit_code
+    assert "run r7" in capsys.readouterr().err

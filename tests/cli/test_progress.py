@@ -85,6 +85,19 @@ def test_names_stages_and_causes_are_whole(name: str, width: int) -> None:
     assert [word for word in words if word in CAUSE.split()] == CAUSE.split()
 
 
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_a_terminal_that_is_too_narrow_for_a_row(width: int) -> None:
+    """Name, progress, stage and cause have lines of their own: nothing is cut, and no line is wider than the screen."""
+    name = "gpu-h100-rack17-unit042.cluster.example.org"
+    lines = on_terminal(at_work(name, "node008"), width=width, height=200)
+    shown = "".join(line.strip() for line in lines).replace(" ", "")
+    assert max(map(len, lines)) <= width
+    for text in (name, "✓✓✓✗··quarantined", "configure0:00of~18:10", CAUSE.replace(" ", "")):
+        assert text in shown
+    counts = on_terminal(at_work(*(f"node{n:03}" for n in range(100))), width=width)
+    assert max(map(len, counts)) <= width
+
+
 def test_a_step_shows_how_long_it_has_run_and_how_long_it_takes() -> None:
     """The time of this node, and what the step took for others before."""
     row = next(line for line in on_terminal(at_work("node007", "node008")) if line.startswith("node008"))

@@ -112,9 +112,13 @@ def test_without_a_plan_the_rule_is_inferred_or_reported_as_missing(as_planned):
     result = run("--fabric", as_planned, "--json")
     document = json.loads(result.stdout)
     assert result.exit_code == 1
+    limits = document["inferred"].pop("limits")
     assert document["inferred"] == {"rules": [], "judged": 0, "not_judged": 2}
+    assert "first or last switch" in limits[0]
     assert [finding["kind"] for finding in document["findings"]] == ["no_rule"]
-    assert "no --plan" in run("--fabric", as_planned).stdout
+    output = run("--fabric", as_planned).stdout
+    assert "no --plan" in output
+    assert limits[0] in output
 
 
 def test_guids_identify_the_devices(tmp_path, as_planned):

@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.hardware.drives import root_disk
 from clusterctl.fleet.hardware.matching import choose_sku, match
-from clusterctl.fleet.hardware.part_health import names_product
+from clusterctl.fleet.hardware.products import names_gpu, names_machine, names_product
 from clusterctl.fleet.hardware.sku import RootDisk, is_adapter
 from clusterctl.fleet.node import (
     Cpu,
@@ -394,3 +394,52 @@ def test_an_adapter_is_known_by_its_family_or_its_part_number(model: str, wanted
 def test_a_gpu_is_known_by_whole_words(model: str, wanted: str, *, right: bool) -> None:
     """The name of another product that has the wanted one in it is not it."""
     assert names_product(model, wanted) is right
+
+
+@pytest.mark.parametrize(
+    ("reported", "wanted", "right"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100 SXM", True),
+        ("NVIDIA H100 SXM5", "H100 SXM", True),
+        ("H100SXM5", "H100 SXM", True),
+        ("NVIDIA H100 PCIe", "H100 SXM", False),
+        ("NVIDIA H100 NVL", "H100 SXM", False),
+        ("NVIDIA H100 NVL", "H100 PCIe", False),
+        ("NVIDIA H100 PCIe", "H100", True),
+        ("NVIDIA H200 NVL", "H200 SXM", False),
+        ("NVIDIA H200", "H200 SXM", True),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM", True),
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB", True),
+        ("NVIDIA A100-PCIE-40GB", "A100 SXM", False),
+        ("NVIDIA A100 80GB PCIe", "A100 SXM", False),
+        ("GA100 [A100 PCIe 40GB]", "A100 PCIe", True),
+        ("NVIDIA GB200 NVL72", "GB200", True),
+        ("NVIDIA GB200", "GB200 NVL", False),
+        ("NVIDIA B200", "B200 SXM", True),
+        ("NVIDIA L40S", "L40", False),
+    ],
+)
+def test_a_form_factor_is_another_product(reported, wanted, right):
+    """Where both names have a form factor it must be the same: a card for a slot is no module of a board."""
+    assert names_gpu(reported, wanted) is right
+
+
+@pytest.mark.parametrize(
+    ("reported", "wanted", "right"),
+    [
+        ("PowerEdge R760xa", "R760", False),
+        ("PowerEdge R760", "R760", True),
+        ("PowerEdge R760xa", "r760XA", True),
+        ("PowerEdge XE9680L", "XE9680", False),
+        ("SYS-821GE-TNHR", "821GE", True),
+        ("SYS-821GE-TNHR", "SYS-821GE-TNHR", True),
+        ("ProLiant DL380a Gen11", "DL380a", True),
+        ("ProLiant DL380a Gen11", "DL380", False),
+        ("GB200 NVL72", "GB200 NVL", True),
+        ("DGXH100", "DGXH100", True),
+        ("HPE Cray XD670", "XD670", True),
+    ],
+)
+def test_a_machine_of_another_model_is_not_taken(reported, wanted, right):
+    """A SKU names whole words of a model."""
+    assert names_machine(reported, wanted) is right

@@ -45,7 +45,7 @@ def test_how_far_a_rank_came() -> None:
 
 def test_an_empty_ring_is_a_rank_that_enqueued_nothing() -> None:
     (state,) = parse_dump(dump(), rank=0, where="x").groups
-    assert state == GroupState(group="0", members=4, sequence=-1, completed=-1)
+    assert state == GroupState(group="0", members=4, sequence=-1, completed=-1, ranks=frozenset(range(4)))
 
 
 def test_point_to_point_operations_are_left_out() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.slurm_jobs import SACCT_FIELDS, SEPARATOR, parse_sacct, parse_scontrol_job
+from clusterctl.formats.slurm_jobs import SACCT_FIELDS, SEPARATOR, is_one_job, parse_sacct, parse_scontrol_job
 
 TEXT = (Path(__file__).parent / "data/scontrol_job.txt").read_text()
 
@@ -65,3 +65,21 @@ def test_attempts_of_a_requeued_job_share_its_id() -> None:
 def test_a_line_with_another_number_of_fields_is_refused() -> None:
     with pytest.raises(ParseError, match="not a line of 11 fields"):
         parse_sacct("7|FAILED\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        ("#!/bin/bash\n#SBATCH --account=a --time=60\nsrun x\n", True),
+        ("#!/bin/bash\n#SBATCH -A array -J job-a\n\n#SBATCH --time=60\n", True),
+        ("#!/bin/bash\nsrun x\n#SBATCH --array=0-3\n", True),
+        ("#!/bin/bash\n##SBATCH --array=0-3\n# --array\n", True),
+        ("#!/bin/bash\n#SBATCH --time=60 --array=0-3\n", False),
+        ("#!/bin/bash\n# note\n#SBATCH --arr 0-3\n", False),
+        ("#!/bin/bash\n#SBATCH -a0-3\n", False),
+        ("#!/bin/bash\n#SBATCH -N 1\n#SBATCH hetjob\n#SBATCH -N 2\n", False),
+    ],
+)
+def test_a_script_of_several_jobs(text: str, one: bool) -> None:
+    """As sbatch reads it: up to the first command, and no further."""
+    assert is_one_job(text) is one

@@ -384,3 +384,87 @@ def test_a_silent_daemon_of_the_scheduler_is_no_broken_host() -> None:
     found = judged(scheduler=SchedulerFacts(state="RUNNING", nodes=("n0", "n1"), silent_nodes=("n1",)))
     assert (found.cause.rule, found.cause.layer) == ("silent_daemon", Layer.SYSTEM_SOFTWARE)
     assert hosts(found) == ["n1"]
+
+
+CLOSED = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.3]:4711"
+ABORTED = "torch.distributed.DistBackendError: NCCL communicator was aborted on rank {0}. Original reason"
+SIGNALLED = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 3456 got signal: 15"
+OWN_ERROR = "mylib.errors.StepError: a peer gave no answer"
+HUB = "urllib3.exceptions.MaxRetryError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded"
+
+
+@pytest.mark.parametrize("line", [CLOSED, ABORTED, SIGNALLED])
+def test_the_end_of_a_peer_is_no_error_of_the_program(line: str) -> None:
+    """All ranks raise an exception when one of them ends: none of it stops the run, and the lost node is the cause."""
+    peers = [job(host, 3, line.format(rank), rank=rank) for rank, host in RANKS.items() if host != "n3"]
+    assert judged(*peers).cause.rule == "no_evidence"
+    lost = SchedulerFacts(state="NODE_FAIL", failed_nodes=("n3",), ended=T0 + timedelta(seconds=330))
+    found = judged(*peers, scheduler=lost)
+    assert (found.cause.rule, hosts(found)) == ("lost_node", ["n3"])
+    assert found.cause.action is JobAction.RESTART_WITHOUT
+
+
+@pytest.mark.parametrize(
+    "root",
+    [kernel("n3", 4, LOST), job("n3", 5, f"n3:7:8 [0] {PORT}", rank=6)],
+    ids=["proven, logged later", "likely, logged later"],
+)
+def test_an_exception_of_several_ranks_follows_from_what_failed_below_them(root: Observation) -> None:
+    """Ranks that lose a peer raise exceptions of all kinds: a part that failed at that time is the cause."""
+    found = judged(*(job(host, 2, OWN_ERROR, rank=rank) for rank, host in RANKS.items()), root)
+    assert (found.cause.rule, hosts(found)) == ("broken_part", ["n3"])
+    assert found.cause.action is JobAction.RESTART_WITHOUT
+
+
+def test_a_part_that_failed_long_after_the_exception_is_not_its_cause() -> None:
+    found = judged(*(job(host, 2, OWN_ERROR, rank=rank) for rank, host in RANKS.items()), kernel("n3", 400, LOST))
+    assert (found.cause.rule, found.cause.certainty) == ("exception", Certainty.PROVEN)
+
+
+def test_a_service_that_does_not_answer_blames_no_host_and_restarts() -> None:
+    found = judged(*(job(host, 2, HUB, rank=rank) for rank, host in RANKS.items()))
+    assert (found.cause.rule, found.cause.layer) == ("outside_service", Layer.SYSTEM_SOFTWARE)
+    assert (found.cause.action, hosts(found)) == (JobAction.RESTART, [])
+
+
+def test_a_container_that_one_host_cannot_start_blames_that_host() -> None:
+    line = "slurmstepd: error: pyxis: container start failed with error code: 1"
+    one = judged(job("n1", 0, line, rank=2), job("n0", 1, REMOTE, rank=0))
+    assert (one.cause.rule, hosts(one)) == ("container_of_one_host", ["n1"])
+    every = judged(*(job(host, 0, line, rank=rank) for rank, host in RANKS.items()))
+    assert (every.cause.rule, hosts(every)) == ("container_start", [])
+
+
+def test_process_groups_are_not_compared_with_each_other() -> None:
+    """Each group counts its own operations: four ranks with 12 of one group are not behind four with 1000 of another."""
+    line = "[PG ID {0} PG GUID {0}(x) Rank {1}] failure detected by watchdog at work sequence id: 9 PG status: "
+    line += "last enqueued work: {2}, last completed work: 8"
+    groups = {rank: (1, 1000) if rank < 4 else (5, 12) for rank in RANKS}
+    reports = [
+        job(RANKS[rank], 0, line.format(group, rank % 4, work), rank=rank) for rank, (group, work) in groups.items()
+    ]
+    assert judged(*reports).cause.rule == "unexplained_hang"
+    late = job(RANKS[6], 0, line.format(5, 2, 11), rank=6)
+    found = judged(*(one for one in reports if one.rank != 6), late)
+    assert (found.cause.rule, [one.rank for one in found.cause.suspects]) == ("late_rank", [6])
+
+
+def test_a_rank_without_a_record_is_named_where_all_others_wait() -> None:
+    """A rank that holds the interpreter's lock writes no dump; a host of which no dump was read is not sure."""
+    everyone = frozenset(range(8))
+    state = GroupState(group="0", members=8, sequence=9, completed=8, created=1.0, operation="x", ranks=everyone)
+    records = [RankRecord(rank=rank, version="2.5", groups=(state,)) for rank in range(8) if rank != 5]
+    found = judged(records=tuple(records))
+    assert (found.cause.rule, [one.rank for one in found.cause.suspects]) == ("unrecorded_rank", [5])
+    assert (found.cause.certainty, hosts(found)) == (Certainty.LIKELY, ["n2"])
+    other = judged(records=tuple(one for one in records if one.rank != 4))
+    assert (other.cause.rule, other.cause.certainty) == ("unrecorded_rank", Certainty.UNKNOWN)
+
+
+def test_a_job_that_completed_has_not_failed_by_a_warning() -> None:
+    """A loss that was once no number ended nothing; a likely cause stays, since a script may hide a failed step."""
+    completed = SchedulerFacts(state="COMPLETED", ended=T0 + timedelta(seconds=60))
+    found = judged(job("n0", 0, "{'loss': nan, 'grad_norm': nan}"), scheduler=completed)
+    assert (found.cause.rule, found.cause.failure) == ("completed", Failure.ENDED)
+    hidden = judged(kernel("n0", 0, LOST), scheduler=completed)
+    assert hidden.cause.layer is Layer.HARDWARE

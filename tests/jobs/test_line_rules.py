@@ -62,10 +62,10 @@ def test_most_rules_have_a_real_line() -> None:
         "nccl_system",
         "cuda_out_of_memory",
         "cuda_illegal_access",
-        "cuda_launch",
         "forward_order",
         "rerun_persistent",
         "disk_full",
+        "no_program",
         "segfault",
         "python_exception",
     }
@@ -81,6 +81,7 @@ def test_most_rules_have_a_real_line() -> None:
         ("[1,7]<stdout>:ValueError: bad shape", "python_exception"),
         ("NET/IB : Got completion from peer 10.0.0.1<1> with status=5 opcode=0 len=0 vendor err 244", "ib_flush"),
         ("Got completion from peer 10.0.0.1<1> with status=13 opcode=0 len=0 vendor err 135", "ib_peer_stalled"),
+        ("/var/spool/slurmd/job123/slurm_script: line 12: torchrun: command not found", "no_program"),
         ("RuntimeError: Forward order differs across ranks: rank 0 is all-gathering 3 parameters", "forward_order"),
     ],
 )
@@ -98,7 +99,7 @@ def test_parts_of_a_line_are_named() -> None:
         "watchdog at work sequence id: 9 PG status: last enqueued work: 11, last started work: -1, last completed work: 8"
     )
     assert found is not None
-    assert found.parts == {"rank": "7", "enqueued": "11", "completed": "8"}
+    assert found.parts == {"group": "0", "rank": "7", "enqueued": "11", "completed": "8"}
 
 
 def test_every_xid_of_the_table_blames_a_layer() -> None:

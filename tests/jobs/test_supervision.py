@@ -115,6 +115,14 @@ def test_no_drain_without_evidence(ended: JobAttemptEnded) -> None:
     assert after(run_of(ended)).drain == ()
 
 
+def test_only_proven_hardware_is_quarantined_and_only_by_policy() -> None:
+    policy = replace(ORDERED.policy, quarantine=True)
+    assert after(run_of(LOST, policy=policy)).quarantine == ("n2",)
+    for other in (replace(LOST, certainty=Certainty.LIKELY), replace(LOST, layer=Layer.FABRIC)):
+        assert after(run_of(other, policy=policy)).quarantine == ()
+    assert after(run_of(LOST)).quarantine == ()
+
+
 def test_policy_may_forbid_drains() -> None:
     assert after(run_of(LOST, policy=JobPolicy(drain=False))).drain == ()
 
@@ -247,6 +255,40 @@ def test_loading_takes_its_time() -> None:
     assert judge(JobProgress(), policy, T0, T0 + timedelta(seconds=601)) is not None
     first, now = progress_of(100.0, 1.0)
     assert judge(first, policy, T0, now + timedelta(seconds=500)) is None
+
+
+def test_a_blocking_save_has_the_time_of_loading() -> None:
+    """A first checkpoint of many minutes is no hang; the step after it ends that time."""
+    policy = JobPolicy(setup_s=1800, hang_s=300)
+    found, now = progress_of(*[2.0] * 20)
+    found.add(Reading(saving=True), now)
+    assert judge(found, policy, T0, now + timedelta(seconds=1700)) is None
+    assert judge(found, policy, T0, now + timedelta(seconds=1801)) is not None
+    found.add(Reading(21, 2.0), now + timedelta(seconds=40))
+    assert (found.saving_s, found.saves) == (40.0, 1)
+    assert judge(found, policy, T0, now + timedelta(seconds=341)) is not None
+
+
+def test_a_watcher_that_begins_late_learns_nothing_from_what_it_missed() -> None:
+    """Steps that it reads all at once took no known time: steps as fast as before are not slow against them."""
+    policy = JobPolicy(slower_percent=30, slower_batches=10, hang_s=300)
+    found, now = JobProgress(), T0 + timedelta(hours=1)
+    found.add_all([Reading(number) for number in range(1, 361)], now, watched=False)
+    for number in range(361, 400):
+        now += timedelta(seconds=10)
+        found.add_all([Reading(number)], now)
+        assert judge(found, policy, T0, now) is None
+    late = now + timedelta(hours=2)
+    found.add_all([Reading(number) for number in range(400, 410)], late, watched=False)
+    hung = judge(found, policy, T0, late + timedelta(seconds=301))
+    assert hung is not None, "two hours without a watcher are no silence of the job"
+
+
+def test_steps_of_one_look_share_its_time() -> None:
+    found = JobProgress()
+    found.add_all([Reading(1)], T0)
+    found.add_all([Reading(number) for number in range(2, 7)], T0 + timedelta(seconds=10))
+    assert list(found.seconds) == [2.0] * 5
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ from clusterctl.ports import (
     TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
 
@@ -271,6 +272,10 @@ class StruckOutside:
     @property
     def accounts(self) -> AccountBmcs:
         return self._inner.accounts
+
+    @property
+    def services(self) -> ServiceBmcs:
+        return self._inner.services
 
     @property
     def power_logins(self) -> PowerLogins:

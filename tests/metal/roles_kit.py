@@ -17,6 +17,7 @@ from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl_burnin.probe import argv_for, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_lab.emulators.apt import host_files, serve_apt
+from clusterctl_lab.metal.os_image import os_image_name
 from clusterctl_lab.metal.packages import metal_packages_with_zfs
 from lab.tests.loop_thread import LoopThread
 from tests.burnin.kit import expected
@@ -28,7 +29,6 @@ from tests.metal.install_kit import MetalSite
 PORT = 8090
 RUN_S = 2400.0
 """On a machine ten times slower than a quiet one."""
-OS_IMAGE = "debian-12-small"
 TRIAL = "/var/tmp/trial-image.tar"
 
 
@@ -96,7 +96,7 @@ def _changed(transcript: bytes) -> Iterator[str]:
 def with_packages(metal: MetalSite, name: str, folder: Path) -> Iterator[Guest]:
     """The guest, with the lab's packages as its only source, and an image for a trial container."""
     guest = Guest(metal, name)
-    root = metal_packages_with_zfs(OS_IMAGE, print)
+    root = metal_packages_with_zfs(os_image_name(), print)
     gateway = metal.lab.machine(name)["address"].rsplit(".", 2)[0] + ".0.1"
     loop = LoopThread()
     server = loop.run(serve_apt(root, gateway, PORT))

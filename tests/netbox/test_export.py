@@ -10,9 +10,11 @@ import pytest
 
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.node import Stage
+from clusterctl.fleet.node import NodeId, Serial, Stage
+from clusterctl.fleet.state import NodeState
+from clusterctl.formats.netbox.records import NetboxDevice
 from clusterctl.operations.context import open_site
-from clusterctl.operations.netbox_export import ExportPreview, NetboxExportRequest, preview, run
+from clusterctl.operations.netbox_export import ExportPreview, NetboxExportRequest, matched, preview, run
 from clusterctl.operations.netbox_import import NetboxImportRequest, prepare
 from clusterctl.operations.netbox_import import preview as import_preview
 from clusterctl.operations.netbox_import import run as import_run
@@ -288,3 +290,72 @@ def test_a_site_without_an_export_section(world: World, tmp_path: Path) -> None:
         import_run(prepare(folder, NetboxImportRequest(), Control()), Control())
         with pytest.raises(UsageError):
             previewed(folder)
+
+
+def retired(folder: Path, name: str) -> None:
+    context = open_site(folder)
+    context.journal.append([new_event("node", f"id-{name}", Kind.NODE_RETIRED, {"reason": "sent back"})])
+    context.journal.close()
+
+
+RETIRED = EXPORT.replace("seen: staged", "seen: staged, retired: decommissioning")
+
+
+def mapped(folder: Path, more: str) -> None:
+    """Replace the section about the export."""
+    file = folder / "site.yml"
+    file.write_text(file.read_text().replace(EXPORT, more))
+
+
+def test_a_retired_node_gets_the_status_that_the_site_names_for_it(world: World, folder: Path) -> None:
+    """The last stage of a node is written, too, also once the sheet names the node no more; then never again."""
+    mapped(folder, RETIRED)
+    exported(folder)
+    retired(folder, "n1")
+    sheet = folder / "nodes.csv"
+    sheet.write_text(
+        "".join(line for line in sheet.read_text().splitlines(keepends=True) if not line.startswith("n1,"))
+    )
+    assert exported(folder).exit_code == 0
+    assert device(world, 1) == ("decommissioning", "retired", [])
+    count = len(writes(world))
+    assert (exported(folder).exit_code, len(writes(world))) == (0, count)
+
+
+def test_a_retired_machine_is_not_the_next_one_of_its_name(world: World, folder: Path) -> None:
+    """A device with the retired node's name and another serial is another machine, and no complaint."""
+    mapped(folder, RETIRED)
+    exported(folder)
+    retired(folder, "n1")
+    world.pages["dcim/devices"][1]["serial"] = "NEXT"
+    before = device(world, 1)
+    result = exported(folder)
+    assert ("n1" in result.skipped, device(world, 1)) == (False, before)
+
+
+def test_a_device_on_its_way_out_is_left_alone(world: World, folder: Path) -> None:
+    """The first export never brings a device back that a person is decommissioning."""
+    world.pages["dcim/devices"][1]["status"] = {"value": "decommissioning", "label": "Decommissioning"}
+    result = exported(folder)
+    assert "decommissioning" in result.skipped["n1"]
+    assert device(world, 1) == ("decommissioning", "", [])
+
+
+def netbox_device(id_: int, name: str, serial: str) -> NetboxDevice:
+    return NetboxDevice(id=id_, name=name, serial=serial)
+
+
+def node_state(name: str, serial: str = "") -> NodeState:
+    return NodeState(id=NodeId(f"id-{name}"), name=name, serial=Serial(serial) if serial else None)
+
+
+def test_two_devices_of_one_name_are_no_nodes_device() -> None:
+    """Tenants may use a name twice: without a serial it is unknown which of the two is the node."""
+    pairs, skipped = matched([node_state("n1")], [netbox_device(1, "n1", ""), netbox_device(9, "N1", "")])
+    assert (pairs, skipped) == ([], {"n1": "NetBox has 2 devices with its name"})
+
+
+def test_one_device_is_never_two_nodes() -> None:
+    """A device that is one node by its serial is not another one by its name."""
+    pairs, skipped = matched([node_state("n1", "S1"), node_state("n3")], [netbox_device(1, "n3", "S1")])
+    assert ([state.name for state, _ in pairs], list(skipped)) == (["n1"], ["n3"])

@@ -62,6 +62,7 @@ class FakeJobs:
     completes: bool = False
     known: str = ""
     submitted: list[Submission] = field(default_factory=list)
+    reserved: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
 
     def job(self, job: str, deadline: Deadline) -> ScheduledJob:
@@ -73,6 +74,12 @@ class FakeJobs:
 
     def names(self, node_list: str, deadline: Deadline) -> tuple[str, ...]:
         return (node_list,)
+
+    def reserve(self, name: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        self.reserved.append((name, tuple(nodes)))
+
+    def unreserve(self, name: str, deadline: Deadline) -> None:
+        self.reserved.append((name, ()))
 
     def marked(self, comment: str, deadline: Deadline) -> str:
         return self.known
@@ -140,7 +147,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         time = TestTime()
         policy = JobPolicy(retries=0, hang_s=HANG_S, setup_s=60)
         ordered = replace(ORDERED, nodes=1, folder=str(tmp_path / "logs"), heartbeat="/x/beat", policy=policy)
-        intent = JobSubmitIntended(attempt=1, nodes=("c1",), avoided=(), comment="clusterctl:x:1")
+        intent = JobSubmitIntended(attempt=1, nodes=("c1",), avoided=(), comment="clusterctl:x:1", spares=("c9",))
         site.context.journal.append([NewEvent(Stream.JOB, RUN, ordered), NewEvent(Stream.JOB, RUN, intent)])
         *_, last = site.context.journal.history(Stream.JOB, RUN)
         time.began = last.at  # the attempt was intended then
@@ -168,6 +175,18 @@ def test_a_heartbeat_keeps_a_silent_job_alive(bench: Bench) -> None:
     bench.script.beats_until = 1800.0
     after = stopped_after(bench.follow(), bench)
     assert 1800 + HANG_S < after <= 1800 + HANG_S + 20
+
+
+def test_spares_are_reserved_while_the_run_goes_on(bench: Bench) -> None:
+    """The reservation is renewed before it ends by itself, and ended with the run."""
+    submitted(bench)
+    bench.script.beats_until = 3900.0
+    bench.follow()
+    name = f"clusterctl_{RUN}"
+    *renewed, last = bench.jobs.reserved
+    assert last == (name, ())
+    assert set(renewed) == {(name, ("c9",))}
+    assert len(renewed) == 3
 
 
 def test_without_a_heartbeat_the_silence_of_the_log_counts(bench: Bench) -> None:

@@ -15,7 +15,9 @@ from clusterctl.operations.preparation import init
     [
         ("dc1-pod2", "dc1-pod2"),
         ("My Site", "my-site"),
-        ("Zürich", "z-rich"),
+        ("Zürich", "zurich"),
+        ("u\u0308mlaut stra\u00dfe", "umlaut-strasse"),
+        ("\u96c6\u7fa4", "site"),
         ("2026", "2026"),
         ("yes", "yes"),
         ("--", "site"),

@@ -215,10 +215,14 @@ def test_a_crash_shows_no_secret() -> None:
 
 
 def test_no_core_is_dumped() -> None:
-    """A core would hold every secret; the limit is inherited by all that the controller starts."""
-    ask = "import resource; from clusterctl_cli.main import harden; harden(); import subprocess, sys; "
-    ask += "print(subprocess.run(['sh', '-c', 'ulimit -c'], capture_output=True, text=True).stdout)"
+    """A core would hold every secret, in a file or in a pipe; children inherit the limit, at which pipes get none, too."""
+    ask = "import resource; from clusterctl_cli.main import harden; harden(); import ctypes, subprocess, sys; "
+    ask += "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), flush=True); "  # PR_GET_DUMPABLE
+    ask += "print(subprocess.run(['cat', '/proc/self/limits'], capture_output=True, text=True).stdout)"
     before = resource.getrlimit(resource.RLIMIT_CORE)
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert asked.stdout.strip() == "0"
+    dumpable, *limits = asked.stdout.splitlines()
+    expected = "0" if before[1] == 0 else "1"
+    assert dumpable == "0"
+    assert next(line.split()[4:6] for line in limits if line.startswith("Max core file")) == [expected, expected]
     assert resource.getrlimit(resource.RLIMIT_CORE) == before

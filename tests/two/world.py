@@ -158,6 +158,10 @@ class WorldOutside:
         raise AssertionError("no account may be changed")
 
     @property
+    def services(self) -> NoReturn:
+        raise AssertionError("no BMC may be set")
+
+    @property
     def power_logins(self) -> NoReturn:
         raise AssertionError("no login may be reported")
 

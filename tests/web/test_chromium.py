@@ -146,6 +146,12 @@ def test_a_hidden_tile_is_no_stop_of_the_keyboard(chromium: Browser, address: st
     page.locator("#filter").fill("gold")
     assert page.locator(".tile:visible").count() == 1
     assert page.locator("#shown").inner_text() == "1 shown"
+    page.locator("#filter").fill("quarantined")
+    page.locator("#tile-n1").wait_for(state="hidden")
+    page.locator("#filter").fill("disk-s1")
+    page.locator("#tile-n1").wait_for(state="visible")  # found by its drive
+    page.locator("#tile-n2").wait_for(state="hidden")
+    assert page.locator("#shown").inner_text() == "1 shown"
     page.context.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -64,6 +64,12 @@ class FakeJobs:
 
     def names(self, node_list: str, deadline: Deadline) -> tuple[str, ...]:
         return ("c1", "c2") if node_list == "c[1-2]" else (node_list,)
+
+    def reserve(self, name: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        pass
+
+    def unreserve(self, name: str, deadline: Deadline) -> None:
+        pass
 
     def marked(self, comment: str, deadline: Deadline) -> str:
         return ""

@@ -13,10 +13,11 @@ import pytest
 
 from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location
+from clusterctl.fleet.payloads.decisions import NodeRetired
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_web.live_fleet import LiveFleet, racks
 from clusterctl_web.rendering import tile_html
@@ -57,6 +58,26 @@ def page(context: SiteContext, path: str) -> str:
     answer = get(context, path, headers=KNOWN)
     assert answer.status_code == 200, answer.text
     return answer.text
+
+
+def test_nodes_are_found_by_their_parts(own: SiteContext) -> None:
+    """By serial, slot or model of a part, by words of the tile, and by both together; not those that are retired."""
+    own.journal.append([NewEvent(Stream.NODE, "id-n1", NodeRetired(reason="sold"))])
+    asked = Browser(own, ACCESS)
+
+    def found(query: str) -> list[str]:
+        answer = asked.get("/search", params={"q": query}, headers=KNOWN)
+        assert answer.status_code == 200, answer.text
+        nodes: list[str] = answer.json()["nodes"]
+        return nodes
+
+    assert found("disk-s2") == ["n2"]
+    assert found("1650") == ["n2"], "the part of a finding"
+    assert found("M.2") == ["n2"]
+    assert found("m.2 QUARANTINED a01") == ["n2"]
+    assert found("disk-s1") == found("disk-s2 gold") == []
+    for wrong in ("", "  ", "x" * 201):
+        assert asked.get("/search", params={"q": wrong}, headers=KNOWN).status_code == 404
 
 
 def test_the_fleet_is_shown_by_rack_with_what_stops_each_node(context: SiteContext) -> None:

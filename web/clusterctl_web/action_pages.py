@@ -11,13 +11,14 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictError, UsageError
 from clusterctl.operations.serial import to_data
 from clusterctl_web.actions import Approval, Done, Orders, PageAction, Subjects
+from clusterctl_web.api import json_response
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs, require_role
 from clusterctl_web.openapi import BASE
 from clusterctl_web.rendering import Renderer
@@ -126,11 +127,11 @@ async def json_body(request: Request) -> Mapping[str, str]:
 
 def preview_json(preview: Any) -> Response:
     """Return a preview with its digest, which `approved` takes."""
-    return JSONResponse({"preview": to_data(preview), "digest": preview.digest})
+    return json_response({"preview": to_data(preview), "digest": preview.digest})
 
 
 def done_json(done: Done) -> Response:
     """Return a result, or the run that goes on (202)."""
     if done.run is not None:
-        return JSONResponse({"run": to_data(done.run)}, 202)
-    return JSONResponse({"result": to_data(done.result)})
+        return json_response({"run": to_data(done.run)}, 202)
+    return json_response({"result": to_data(done.result)})

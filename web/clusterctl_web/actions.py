@@ -19,6 +19,7 @@ from clusterctl.fleet.decisions.permissions import PowerOrder
 from clusterctl.fleet.durations import fixed_until
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.peer_text import visible
 from clusterctl.operations import decisions, detached, maintain, maintenance_control, power, revalidate, runs
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.decisions import Decision, DecisionRequest
@@ -83,7 +84,7 @@ def _value(one: Field, text: str) -> str:
     value = text.strip()
     if not value and one.required:
         raise UsageError("is missing", where=one.name, remedy=f"fill in: {one.label}")
-    if len(value) > LONGEST or not value.isprintable():
+    if len(value) > LONGEST or not value.isprintable() or visible(value) != value:
         raise UsageError(f"is no line of at most {LONGEST} characters", where=one.name, remedy="write less")
     if value and one.options and value not in one.options:
         raise UsageError(f"is none of {', '.join(filter(None, one.options))}", where=one.name, remedy="choose one")

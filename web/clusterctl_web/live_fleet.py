@@ -126,6 +126,9 @@ class LiveFleet:
         state = self.node(name)
         belongs = any(digest in finding.evidence for report in state.reports.values() for finding in report.findings)
         item = self.context.journal.evidence(digest) if belongs else None
+        if belongs and item is None:
+            remedy = "read the report instead"
+            raise UsageError("the raw output of this evidence is no longer kept", where=name, remedy=remedy)
         if item is None:
             raise UsageError("the node has no such evidence", where=name, remedy="open it from the node's page")
         return item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -22,6 +22,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations.explanation import explain
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.actions import NODES
+from clusterctl_web.api import json_response
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.live_orders import LiveOrders
@@ -32,6 +33,8 @@ from clusterctl_web.sessions import UserSessions
 KEEP_ALIVE_S = 20.0
 MOST_EVENTS = 200
 """Events of a node's time line; the page has the number of older ones."""
+LONGEST_SEARCH = 200
+"""Characters of what is searched for."""
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 BUSY = "you have too many open pages: close some\n"
 
@@ -51,6 +54,7 @@ class Pages:
         return [
             Route("/", self.fleet),
             Route("/changes", self.changes),
+            Route("/search", self.search),
             Route("/nodes/{name}", self.node),
             Route("/nodes/{name}/evidence/{digest}", self.evidence),
             Route("/metrics", self.metrics),
@@ -68,6 +72,22 @@ class Pages:
             for tile in rack.tiles:
                 counts[tile.mark] = counts.get(tile.mark, 0) + 1
         return self.renderer.html(request, "fleet.html.j2", racks=racks, counts=counts, seq=seq)
+
+    async def search(self, request: Request) -> Response:
+        """Return the names of the nodes that have each word of `q` in their tile or in one of their parts."""
+        words = request.query_params.get("q", "").lower().split()
+        if not 0 < sum(map(len, words)) <= LONGEST_SEARCH:
+            raise UsageError(f"is not 1 to {LONGEST_SEARCH} characters", where="q", remedy="give a serial, or a part")
+        return json_response({"nodes": await run_in_threadpool(self._search, words)})
+
+    def _search(self, words: Sequence[str]) -> list[str]:
+        parts = {node.name: node.parts for node in self.figures.figures()}
+        tiles = (tile for rack in self.live.racks() for tile in rack.tiles)
+        return [
+            visible(tile.name)
+            for tile in tiles
+            if all(word in tile.search or word in parts.get(tile.name, "") for word in words)
+        ]
 
     async def changes(self, request: Request) -> Response:
         """Send server-sent events: the tiles that have changed since `since`, as they change."""
@@ -93,7 +113,7 @@ class Pages:
             while valid():
                 last, tiles = await run_in_threadpool(self.live.changed, since)
                 if tiles:
-                    data = {name: tile_html(tile) for name, tile in tiles.items()}
+                    data = {visible(name): tile_html(tile) for name, tile in tiles.items()}
                     yield f"id: {last}\ndata: {json.dumps(data)}\n\n"
                     silent = 0.0
                 elif silent >= KEEP_ALIVE_S:

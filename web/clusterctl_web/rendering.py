@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from clusterctl.cabling.health.symptoms import span
 from clusterctl.fleet.access import UserRole
+from clusterctl.fleet.peer_text import visible
 from clusterctl.fleet.quantity import figure
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
@@ -38,11 +39,19 @@ def stamp(at: datetime | None) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
+def shown(value: object) -> object:
+    """Return what a template prints for a value: in texts of others, each control and bidi character is visible."""
+    if isinstance(value, Markup | int | float | Undefined):
+        return value  # markup is what a template of ours has made
+    return visible(str(value))
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("clusterctl_web"),
         autoescape=True,  # what machines report is hostile
         undefined=StrictUndefined,
+        finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )

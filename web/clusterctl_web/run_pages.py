@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from clusterctl.fleet.access import UserRole
@@ -23,6 +23,7 @@ from clusterctl.operations.runs import RunRecord, RunState
 from clusterctl.operations.serial import to_data
 from clusterctl_web.action_pages import KEY, done_json, json_body, preview_json
 from clusterctl_web.actions import Approval, Orders
+from clusterctl_web.api import json_response
 from clusterctl_web.guard import actor_of, form_of, needs
 from clusterctl_web.live_fleet import POLL_S
 from clusterctl_web.openapi import BASE
@@ -102,7 +103,10 @@ class RunPages:
 
     def _data(self, name: str) -> tuple[bool, str]:
         record = runs.find(self.context, name)
-        nodes = [[one.node, f"{one.at:%H:%M:%S}", one.text] for one in runs.progress(self.context, record)]
+        nodes = [
+            [visible_line(one.node), f"{one.at:%H:%M:%S}", visible_line(one.text)]
+            for one in runs.progress(self.context, record)
+        ]
         document = {
             "state": state_text(record),
             "active": record.active,
@@ -143,10 +147,10 @@ class RunPages:
     async def api_list(self, request: Request) -> Response:
         del request
         found = await run_in_threadpool(runs.read, self.context)
-        return JSONResponse({"runs": [to_data(record) for record in found]})
+        return json_response({"runs": [to_data(record) for record in found]})
 
     async def api_show(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._api_show, request.path_params["run"]))
+        return json_response(await run_in_threadpool(self._api_show, request.path_params["run"]))
 
     def _api_show(self, name: str) -> dict[str, Any]:
         record = runs.find(self.context, name)
@@ -157,7 +161,7 @@ class RunPages:
     @needs(UserRole.OPERATOR)
     async def api_cancel(self, request: Request) -> Response:
         result = await run_in_threadpool(self.orders.cancel, actor_of(request), request.path_params["run"])
-        return JSONResponse({"result": to_data(result)})
+        return json_response({"result": to_data(result)})
 
     @needs(UserRole.OPERATOR)
     async def api_retry(self, request: Request) -> Response:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.hardware.part_health import names_product
+from clusterctl.fleet.hardware.products import names_gpu
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
@@ -37,7 +37,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 def _other_models(gpus: Iterable[GpuReading], model: str) -> Iterator[Finding]:
     """Yield the GPUs that are not of the SKU's model. Raises `UnmeasuredError` where a model is unknown."""
     for gpu in gpus:
-        if not names_product(known(gpu.model, f"{gpu.subject}'s model"), model):
+        if not names_gpu(known(gpu.model, f"{gpu.subject}'s model"), model):
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,

@@ -1,7 +1,8 @@
 """nvme_health: no NVMe drive warns of itself, is worn, has run out of spare blocks, or has lost data.
 
 A drive's error log (nvme error-log) that names blocks which could not be read or written fails the drive. The count of
-such errors over its whole life, without an entry of the log, is a warning. SATA and SAS drives: drive_smart.
+such errors over its whole life, without an entry of the log, is a warning. The drive that the system booted from is no
+data drive of the SKU. SATA and SAS drives: drive_smart.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield _none(expected)
         return
     bad = [finding for drive in drives for finding in _bad(drive, expected.limits)]
-    bad += missing(_NAME, len(drives), expected.sku.data_drive_count, "NVMe drives")
+    data = sum(not drive.boot for drive in drives)
+    bad += missing(_NAME, data, expected.sku.data_drive_count, "NVMe drives")
     yield from bad
     if not bad:
         worst = max(drive.health.used for drive in drives if drive.health)

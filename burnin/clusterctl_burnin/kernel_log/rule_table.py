@@ -464,6 +464,14 @@ RULES = (
     ),
     Rule(
         "node",
+        Verdict.WARN,
+        words=("above threshold",),
+        patterns=(r"(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, .*\(total events = 1\)",),
+        cause="a processor was slowed down by heat once since the boot",
+        remedy="look at the burn-in's loads: they measure what heat costs; check fans and inlet air if it comes back",
+    ),
+    Rule(
+        "node",
         Verdict.FAIL,
         words=("above threshold", "ritical temperature", "temperature above", "HARDWARE PROTECTION"),
         patterns=(
@@ -614,11 +622,21 @@ RULES = (
     Rule(
         "node",
         Verdict.INCONCLUSIVE,
-        words=("Marking clocksource", "Marking TSC", "TSC warp"),
+        words=(
+            "Marking clocksource",
+            "Marking TSC",
+            "Marking unstable",
+            "TSC warp",
+            "TSC found unstable",
+            "tsc is unstable",
+        ),
         patterns=(
             r"Marking clocksource '\w+' as unstable",
             r"Marking TSC unstable due to (?:clocksource watchdog|check_tsc_sync)",
             r"cycles TSC warp between CPUs",
+            r"^TSC found unstable after boot",
+            r"^sched_clock: Marking unstable",
+            r"Override clocksource tsc is unstable",
         ),
         cause="the processors' clocks disagree, and the kernel takes a slow clock",
         remedy="update the BIOS, power the node off and on; if it comes back, replace the board",

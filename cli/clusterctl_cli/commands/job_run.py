@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 _SETUP = "A hang before the first steps: no progress for so long.  [default: 30min]"
 _HANG = "A hang later: no progress for so long, at the least.  [default: 5min]"
-_OURS = ("--nodes", "--nodelist", "--output", "--comment", "--requeue", "--array", "-N", "-w", "-o", "-a")
+_OURS = (
+    "--nodes", "--nodelist", "--exclude", "--output", "--comment", "--requeue", "--array", "--wait", "--test-only",
+    "--wrap", "--open-mode", "--no-requeue", "--reservation",
+)  # fmt: skip
+_OURS_SHORT = ("-N", "-w", "-x", "-o", "-a", "-W")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,7 @@ class RunOptions:
     retries: int
     backoff: float | None
     drain: bool
+    quarantine: bool
     setup: float | None
     hang: float | None
     slower: str | None
@@ -82,6 +87,9 @@ class RunOptions:
     "--backoff", callback=duration_seconds, metavar="TIME", help="Before the second attempt.  [default: 1min]"
 )
 @click.option("--drain/--no-drain", default=True, show_default=True, help="Drain hosts whose hardware is to blame.")
+@click.option(
+    "--quarantine", is_flag=True, help="Quarantine hosts whose hardware is proven to blame: a work order is filed."
+)
 @click.option("--setup-limit", "setup", callback=duration_seconds, metavar="TIME", help=_SETUP)
 @click.option("--hang-after", "hang", callback=duration_seconds, metavar="TIME", help=_HANG)
 @click.option("--abort-if-slower-than", "slower", metavar="TEXT", help="Such as '30% for 10 batches'.")
@@ -237,6 +245,7 @@ def _policy(options: RunOptions) -> JobPolicy:
         retries=options.retries,
         backoff_s=int(options.backoff or usual.backoff_s),
         drain=options.drain,
+        quarantine=options.quarantine,
         setup_s=int(options.setup or usual.setup_s),
         hang_s=int(options.hang or usual.hang_s),
         slower_percent=percent,
@@ -246,7 +255,10 @@ def _policy(options: RunOptions) -> JobPolicy:
 
 def _sbatch(given: tuple[str, ...]) -> tuple[str, ...]:
     for option in given:
-        if not option.startswith("-") or option.partition("=")[0] in _OURS or option[:2] in _OURS:
+        name = option.partition("=")[0]
+        # sbatch takes the beginning of a long option's name for the whole
+        ours = any(one.startswith(name) for one in _OURS) if name.startswith("--") else option[:2] in _OURS_SHORT
+        if not option.startswith("-") or ours:
             remedy = "write it as --sbatch=--NAME=VALUE; nodes, output and comment are set by clusterctl"
             raise UsageError(f"{option!r} is not taken", where="--sbatch", remedy=remedy)
     return given

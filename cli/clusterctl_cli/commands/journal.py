@@ -73,9 +73,10 @@ def restore(*, file: Path, folder: Path, yes: bool, dry_run: bool, as_json: bool
 @journal.command()
 @decision_options
 def compact(*, folder: Path, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Remove evidence that no event names, compute the node states again, and shrink the file.
+    """Remove old outputs of checks that passed, evidence that no event names, and free pages; compute the states again.
 
-    No event and no evidence of an event is removed. Refused while a run has claims.
+    No event is removed. evidence.pass_days of site.yml sets the age; without it all outputs are kept.
+    While a run has claims only old outputs are removed; without pass_days it is refused then.
     """
     from clusterctl.operations import journal as operation
     from clusterctl.operations.operation import Control

@@ -251,6 +251,37 @@ def clear_log(folder: Path, **options: Any) -> int:
     return carry_out(operation, context, request, flags)
 
 
+@bmc.command("check")
+@optional_nodes_argument
+@site_option
+@format_option()
+def check_bmcs(folder: Path, **options: Any) -> int:
+    """Show whether clock, name servers and syslog target of BMCs are as site.yml wants them (bmc.services).
+
+    Changes nothing. Exit code 0: all are; 1: some are not, or could not be read. Without names: all nodes.
+    """
+    from clusterctl.operations.bmc_services import check
+
+    return _read(folder, options, check)
+
+
+@bmc.command("apply")
+@nodes_argument
+@decision_options
+def apply_bmcs(folder: Path, **options: Any) -> int:
+    """Set clock, name servers and syslog target of BMCs to what site.yml wants (bmc.services).
+
+    Each is read back. No machine is switched or touched, so nodes may run jobs meanwhile. Interrupted, the same command
+    goes on.
+    """
+    from clusterctl.operations import bmc_services as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context, select_nodes
+
+    flags, context = Flags.taken(options), open_context(folder)
+    return carry_out(operation, context, operation.BmcServicesRequest(nodes=select_nodes(context, options)), flags)
+
+
 def _read(folder: Path, options: dict[str, Any], read: Any, show: Any = None) -> int:
     """Run an operation that only reads the nodes, print its result and return the exit code."""
     from clusterctl.operations.operation import Control

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from clusterctl_cli.formats import format_option, print_document
@@ -149,10 +151,15 @@ def up(options: UpOptions) -> None:
     help="Refuse to remove a lab of another site directory, such as one of another checkout.",
 )
 def down(name: str, keep_site: bool, site: Path | None) -> None:
-    """Remove a lab, running or killed, and everything that it made. Site files that you changed are kept."""
+    """Remove a lab, running or killed, and everything that it made. Site files that you changed are kept.
+
+    Without --name and --site: the lab of this directory, of one below it, or of the one around it; no other is touched.
+    """
     from clusterctl_lab.image import CACHE
     from clusterctl_lab.removal import down as remove
 
+    if site is None:
+        _require_near(name)
     removed = remove(name, keep_site=keep_site, site=site.resolve() if site else None)
     for found in removed.found:
         _print(f"removed {found}")
@@ -214,6 +221,7 @@ def inject(name: str, fault: str, target: str) -> None:
 
     Without TARGET it is the first machine without a fault.
     """
+    _require_near(name)
     answer = _ask(name, {"do": "inject", "fault": fault, "target": target})
     click.echo(f"{answer['machine']}: {answer['fault']}")
 
@@ -223,6 +231,7 @@ def inject(name: str, fault: str, target: str) -> None:
 @click.argument("node", default="")
 def heal(name: str, node: str) -> None:
     """Remove the faults of NODE, or of every machine."""
+    _require_near(name)
     healed = _ask(name, {"do": "heal", "target": node})["healed"]
     click.echo(f"healed {', '.join(healed)}" if healed else "nothing to heal")
 
@@ -233,6 +242,7 @@ def heal(name: str, node: str) -> None:
 @click.argument("state", type=click.Choice(["on", "off"]))
 def power(name: str, node: str, state: str) -> None:
     """Switch a machine on or off without its BMC."""
+    _require_near(name)
     answer = _ask(name, {"do": "power", "target": node, "on": state == "on"})
     click.echo(f"{answer['machine']}: power {answer['power']}")
 
@@ -270,10 +280,19 @@ def faults(as_json: bool) -> None:
 
 def _ready_image() -> str:
     """Return the OS image for virtual machines; building it takes minutes where the cache has none."""
-    from clusterctl.edges.os_images import ensure
-    from clusterctl_lab.metal import BOOT_FOLDER
+    from clusterctl_lab.metal.os_image import ensure_os_image
 
-    return ensure(BOOT_FOLDER, small=True, progress=_print).name
+    return ensure_os_image(_print).name
+
+
+def _require_near(name: str) -> None:
+    """Refuse to change the lab of another checkout, where the command line does not name the lab."""
+    if click.get_current_context().get_parameter_source("name") is ParameterSource.DEFAULT:
+        from clusterctl_lab.removal import recorded, require_near
+        from clusterctl_lab.settings import LabPaths
+
+        site = os.environ.get("CLUSTERCTL_SITE")
+        require_near(recorded(LabPaths(name)), Path.cwd(), Path(site).resolve() if site else None)
 
 
 def _ask(name: str, request: dict[str, Any]) -> dict[str, Any]:

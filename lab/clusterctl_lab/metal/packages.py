@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from clusterctl_lab.emulators.apt import ensure_repository
 from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES, METAL_PACKAGES
-from clusterctl_lab.emulators.apt.repository import Contents
+from clusterctl_lab.emulators.apt.repository import Contents, for_hosts
 from clusterctl_lab.emulators.apt.tools import run
 from clusterctl_lab.emulators.maas.metal.boot_files import BootFiles, read_boot_files
-from clusterctl_lab.image import CACHE
+from clusterctl_lab.image import CACHE, host_release
 from clusterctl_lab.metal.site import BOOT_FOLDER
 from clusterctl_lab.metal.zfs_modules import contrib_sources, ensure_zfs_modules
 
@@ -52,16 +53,22 @@ def metal_packages(image: str, progress: Progress, *, boot: Path = BOOT_FOLDER, 
     is not kept (needs root). Raises `EnvironmentBrokenError`.
     """
     files = read_boot_files(boot, image)
-    return _ensured(files, Contents((*HOST_PACKAGES, *MPI, *SOFT_ROCE)), progress, cache)
+    contents = replace(for_hosts(), packages=(*HOST_PACKAGES, *MPI, *SOFT_ROCE))
+    return _ensured(files, contents, progress, cache)
 
 
 def metal_packages_with_zfs(image: str, progress: Progress, *, boot: Path = BOOT_FOLDER, cache: Path = CACHE) -> Path:
-    """Likewise, with Docker and ZFS, whose modules are built for the image's kernel: minutes, once."""
+    """Likewise, with Docker and ZFS. Ubuntu's kernel packages hold its modules; Debian's are built for the image's
+    kernel: minutes, once.
+    """
     files = read_boot_files(boot, image)
+    packages = (*HOST_PACKAGES, *METAL_PACKAGES)
+    if host_release().distribution == "ubuntu":
+        return _ensured(files, replace(for_hosts(), packages=packages), progress, cache)
     manifest = (files.folder / files.image).with_name("manifest.json")
     kernel = str(json.loads(manifest.read_bytes())["kernel"])
     modules = ensure_zfs_modules(kernel, progress, cache=cache)
-    return _ensured(files, Contents((*HOST_PACKAGES, *METAL_PACKAGES), contrib_sources(), (modules,)), progress, cache)
+    return _ensured(files, Contents(packages, contrib_sources(), (modules,)), progress, cache)
 
 
 def _ensured(files: BootFiles, contents: Contents, progress: Progress, cache: Path) -> Path:

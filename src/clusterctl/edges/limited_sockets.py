@@ -29,12 +29,17 @@ class ReceiveLimit(Protocol):
 
 
 class _LimitedContext(ssl.SSLContext):
-    """A client context with sockets that ask `limit`."""
+    """A client context with sockets that ask `limit`, and report the certificate of each peer that proved it."""
 
     limit: ReceiveLimit
+    proven: Callable[[bytes], None]
 
 
 class _TlsSocket(ssl.SSLSocket):
+    def do_handshake(self, block: bool = False) -> None:
+        super().do_handshake(block)
+        cast("_LimitedContext", self.context).proven(self.getpeercert(binary_form=True) or b"")
+
     def recv_into(self, buffer: Any, nbytes: int | None = None, flags: int = 0) -> int:
         read = super().recv_into
         return cast("_LimitedContext", self.context).limit.receive(lambda: read(buffer, nbytes, flags))
@@ -56,10 +61,16 @@ class _PlainSocket(socket.socket):
         return self.limit.receive(lambda: read(buffer, nbytes, flags))
 
 
-def limited_context(trust: Trust, limit: ReceiveLimit) -> ssl.SSLContext:
-    """Return a new context for `TrustingAdapter`, whose sockets ask `limit`."""
+def limited_context(
+    trust: Trust, limit: ReceiveLimit, proven: Callable[[bytes], None] = lambda _certificate: None
+) -> ssl.SSLContext:
+    """Return a new context for `TrustingAdapter`, whose sockets ask `limit`.
+
+    `proven` gets the certificate (DER) of each peer after the handshake: the peer has its key.
+    """
     context = _LimitedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.limit = limit
+    context.proven = proven
     context.sslsocket_class = _TlsSocket
     return trust.context(context)
 

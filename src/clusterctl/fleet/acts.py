@@ -19,6 +19,7 @@ class Act(enum.StrEnum):
     MEDIA_EJECT = "media.eject"
     SCHEDULER_REBOOT = "scheduler.reboot"
     LOG_CLEAR = "log.clear"
+    BMC_SERVICES = "bmc.services"
     PASSWORD_CHANGE = "password.change"  # noqa: S105 — no password
     PASSWORD_SHARE = "password.share"  # noqa: S105 — likewise
     INVENTORY_BOOT = "discover.boot"

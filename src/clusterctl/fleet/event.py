@@ -70,6 +70,7 @@ class Kind(enum.StrEnum):
     RUN_ABANDONED = "run.abandoned"
     RUN_ENDED = "run.ended"
     RUN_HANDED_BACK = "run.handed_back"
+    EVIDENCE_REMOVED = "evidence.removed"
     WORKER_STARTED = "worker.started"
     WORKER_STOPPED = "worker.stopped"
     NIGHT_STARTED = "night.started"

@@ -12,6 +12,7 @@ class JobPolicy:
     retries         attempts after the first one
     backoff_s       seconds before the second attempt; doubled for each further one, at most an hour
     drain           drain hosts that are to blame for certain or likely by their hardware
+    quarantine      quarantine those whose hardware is proven to blame, which files a work order
     setup_s         seconds without progress before the first steps; `hang_s` the least later
     slower_percent, slower_batches  abort after so many steps, each so much slower than the median; 0: never
     """
@@ -19,6 +20,7 @@ class JobPolicy:
     retries: int = 3
     backoff_s: int = 60
     drain: bool = True
+    quarantine: bool = False
     setup_s: int = 1800
     hang_s: int = 300
     slower_percent: int = 0

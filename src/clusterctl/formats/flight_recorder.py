@@ -6,6 +6,7 @@ the dump is missing or cut is a finding, not an error of the reader.
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 from collections.abc import Iterable, Mapping
@@ -26,6 +27,7 @@ class GroupState:
     completed  number of the last one that it completed; -1 for none
     created    when the first operation that is not complete was enqueued, in seconds since 1970; None where all are
     operation  its name (`nccl:all_reduce`)
+    ranks      its members by their numbers in the job; empty where the dump does not list them
     """
 
     group: str
@@ -34,6 +36,7 @@ class GroupState:
     completed: int
     created: float | None = None
     operation: str = ""
+    ranks: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +76,15 @@ def parse_dump(content: bytes, *, rank: int, where: str) -> RankRecord:
 
 def _groups(document: Mapping[str, Any], where: str) -> Iterable[GroupState]:
     """Yield the state of each group; a group without an entry is one in which nothing was enqueued."""
-    sizes = _sizes(document.get("pg_config"))
-    entries: dict[str, list[Mapping[str, Any]]] = {name: [] for name in sizes}
+    listed = _members(document.get("pg_config"))
+    entries: dict[str, list[Mapping[str, Any]]] = {name: [] for name in listed}
     for entry in document["entries"]:
         if not isinstance(entry, Mapping):
             raise ParseError("holds an entry that is no mapping", where=where)
         if not entry.get("is_p2p"):
             entries.setdefault(_group(entry), []).append(entry)
     for name, found in entries.items():
-        yield _state(name, sizes.get(name, 0), found)
+        yield _state(name, listed.get(name, frozenset()), found)
 
 
 def _group(entry: Mapping[str, Any]) -> str:
@@ -89,30 +92,37 @@ def _group(entry: Mapping[str, Any]) -> str:
     return str(name[0] if isinstance(name, list | tuple) and name else entry.get("pg_id", ""))[:100]
 
 
-def _sizes(config: Any) -> dict[str, int]:
-    """Return the number of members of each group; `ranks` is a text like `[0, 1, 2]`."""
+def _members(config: Any) -> dict[str, frozenset[int]]:
+    """Return the members of each group; `ranks` is a text like `[0, 1, 2]`."""
     if not isinstance(config, Mapping):
         return {}
     found = {}
     for name, group in config.items():
         ranks = group.get("ranks", "") if isinstance(group, Mapping) else ""
-        text = str(ranks)[: 1 << 20]
-        found[str(name)[:100]] = len([part for part in text.strip("[]() ").split(",") if part.strip()])
+        found[str(name)[:100]] = _numbers(str(ranks)[: 1 << 20])
     return found
 
 
-def _state(name: str, members: int, entries: Iterable[Mapping[str, Any]]) -> GroupState:
+@functools.lru_cache(maxsize=4096)
+def _numbers(text: str) -> frozenset[int]:
+    """Return the numbers of a list. The dumps of a job repeat the same lists: they share one set."""
+    parts = (part.strip() for part in text.strip("[]() ").split(","))
+    return frozenset(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 8)
+
+
+def _state(name: str, ranks: frozenset[int], entries: Iterable[Mapping[str, Any]]) -> GroupState:
     ordered = sorted(entries, key=_sequence)
     done = [entry for entry in ordered if entry.get("state") == "completed"]
     open_ = [entry for entry in ordered if entry.get("state") != "completed"]
     first = open_[0] if open_ else None
     return GroupState(
         group=name,
-        members=members,
+        members=len(ranks),
         sequence=_sequence(ordered[-1]) if ordered else -1,
         completed=_sequence(done[-1]) if done else -1,
         created=_created(first) if first is not None else None,
         operation=str(first.get("profiling_name", ""))[:100] if first is not None else "",
+        ranks=ranks,
     )
 
 

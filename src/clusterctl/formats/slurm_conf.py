@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.switch_tree import SwitchGroup
+from clusterctl.fleet.hardware.products import product_of
 from clusterctl.fleet.natural_order import natural_key
 
 HEAD = "# Written by clusterctl export slurm: change site.yml and write it again.\n"
@@ -210,8 +211,8 @@ def feature_name(text: str) -> str:
 
 
 def gpu_type(model: str) -> str:
-    """Return a GPU's model as a gres type, as Slurm users write it: `h100`."""
-    return feature_name(model).lower() or "gpu"
+    """Return a GPU's model as a gres type, as Slurm users write it: `h100`, whatever its form factor."""
+    return feature_name(product_of(model)).lower() or "gpu"
 
 
 def host_lists(names: Iterable[str]) -> tuple[str, ...]:

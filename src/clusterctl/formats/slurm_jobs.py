@@ -35,7 +35,22 @@ _FIELDS = re.compile(
     r"|   Comment=(?P<comment>.{0,4096})$)",
     re.MULTILINE,
 )
+_DIRECTIVE = re.compile(r"^#SBATCH\s(?P<options>.*)$")
+_ARRAY = re.compile(r"(?:^|\s)(?:-a|--arr?a?y?[\s=])")
+_SEVERAL_JOBS = re.compile(r"^(?:hetjob|packjob)\b")
 _NOTHING = frozenset({"(null)", "None assigned", "Unknown", "N/A", "None"})
+
+
+def is_one_job(script: str) -> bool:
+    """Return whether a batch script asks for one job: no array, and no components. sbatch(1) reads up to a command."""
+    for line in script.splitlines():
+        if line.strip() and not line.startswith("#"):
+            return True
+        if match := _DIRECTIVE.match(line):
+            options = match["options"].partition("#")[0].strip()
+            if _ARRAY.search(options) or _SEVERAL_JOBS.match(options):
+                return False
+    return True
 
 
 def parse_scontrol_job(text: str) -> ScheduledJob:

@@ -3,8 +3,11 @@
 1. What came after the job was ended by an order, or long before the job's last step, is no cause.
 2. The surest candidate wins: proven, likely, unknown. Within `AROUND` the order of two errors means nothing.
 3. Of equally sure candidates the first wins; all others follow from it, or have nothing to do with it.
-4. An order of the scheduler wins only where nothing else came before it.
-5. An unknown suspect that earlier failures blame, too, is likely.
+4. An exception of the program is no cause by itself where a part, a link, a node or the storage failed at that time:
+   ranks that lose a peer raise exceptions of all kinds.
+5. An order of the scheduler wins only where nothing else came before it.
+6. An unknown suspect that earlier failures blame, too, is likely.
+7. A job that completed has failed only by a cause that is likely.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.jobs.attribution import Attribution, Candidate, JobAction
-from clusterctl.jobs.case import AROUND, Case
+from clusterctl.jobs.case import AROUND, TOGETHER, Case
 from clusterctl.jobs.causes import CAUSES
 from clusterctl.jobs.evidence import JobEvidence
 from clusterctl.jobs.hangs import HANGS
@@ -28,6 +31,10 @@ _AFTER_ORDER = timedelta(seconds=5)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ENDED_WELL = frozenset({"COMPLETED"})
 _OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC, Layer.UNKNOWN)
+_BELOW = (Layer.HARDWARE, Layer.FABRIC, Layer.STORAGE)
+_EXCEPTION, _LOST_NODE = "exception", "lost_node"
+_NOTICED = timedelta(minutes=15)
+"""So late the scheduler may notice that it lost a node: slurm.conf(5), SlurmdTimeout."""
 
 
 def attribute(evidence: JobEvidence) -> Attribution:
@@ -35,12 +42,12 @@ def attribute(evidence: JobEvidence) -> Attribution:
     case = Case(evidence)
     found = [candidate for rule in (*CAUSES, *HANGS, *PROCESSES) for candidate in rule(case)]
     found = _before_the_order([_repeated(evidence, one) for one in found if not _went_on(evidence, one)])
-    ranked = sorted(found, key=_order)
-    cause = ranked[0] if ranked else _nothing(evidence)
+    ranked = sorted(_without_cascades(found), key=_order)
+    cause = ranked[0] if ranked and not _completed_all_the_same(evidence, ranked[0]) else _nothing(evidence)
     return Attribution(
         job=evidence.job,
         cause=cause,
-        others=_others(cause, ranked[1:]),
+        others=_others(cause, [one for one in ranked if one is not cause]),
         consequences=_consequences(case, cause),
         unmeasured=evidence.missing,
     )
@@ -49,6 +56,30 @@ def attribute(evidence: JobEvidence) -> Attribution:
 def _order(candidate: Candidate) -> tuple[int, int, datetime]:
     """Sort by certainty, then orders of the scheduler last, then by time."""
     return candidate.certainty.rank, candidate.failure is Failure.ENDED, candidate.at or _LAST
+
+
+def _completed_all_the_same(evidence: JobEvidence, cause: Candidate) -> bool:
+    return evidence.scheduler.state in _ENDED_WELL and cause.certainty is Certainty.UNKNOWN
+
+
+def _without_cascades(found: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates; an exception near the failure of something below the program is of unknown cause."""
+    candidates = list(found)
+    below = [one for one in candidates if one.layer in _BELOW and one.certainty is not Certainty.UNKNOWN]
+    return [
+        replace(one, certainty=Certainty.UNKNOWN)
+        if one.rule == _EXCEPTION and any(_may_follow(one, other) for other in below)
+        else one
+        for one in candidates
+    ]
+
+
+def _may_follow(exception: Candidate, other: Candidate) -> bool:
+    """Return whether an exception may follow from another failure: clocks differ, and lost nodes are noticed late."""
+    if exception.at is None or other.at is None:
+        return True
+    late = _NOTICED if other.rule == _LOST_NODE else TOGETHER
+    return other.at - late <= exception.at <= other.at + AROUND
 
 
 def _went_on(evidence: JobEvidence, candidate: Candidate) -> bool:

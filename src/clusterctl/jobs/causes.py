@@ -19,6 +19,8 @@ _FAILED = frozenset({"FAILED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "COMPL
 _ORDERS = frozenset({"TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE"})
 _PAIRS = ("ib_retry_exceeded", "ib_completion", "nccl_qp", "nccl_connect")
 _ON_ONE_GPU = ("cuda_illegal_access", "cuda_launch", "segfault", "xid_13", "xid_31")
+_SERVICES = ("outside_service", "object_store", "container_start")
+"""Not a part of one host: what all hosts use."""
 _SWITCH_HOSTS = 3
 _BMC = timedelta(minutes=10)
 
@@ -95,7 +97,7 @@ def _bmc_events(case: Case, host: str, at: datetime | None) -> list[BmcEvent]:
 
 def storage(case: Case) -> Iterator[Candidate]:
     """Blame the storage, proven, for files that several hosts cannot use within a minute; of one host, its mount."""
-    found = [one for one in case.of_layers(Layer.STORAGE) if one.rule not in _FULL]
+    found = [one for one in case.of_layers(Layer.STORAGE) if one.rule not in (*_FULL, *_SERVICES)]
     several = tuple(shared(found, lambda one: one.meaning.blame.layer))
     for near in several:
         hosts = _hosts(near)
@@ -111,6 +113,18 @@ def storage(case: Case) -> Iterator[Candidate]:
         yield from (replace(_from("storage_of_one_host", one), suspects=(_suspect(case, one),)) for one in found[:1])
     for one in case.of_rules(*_FULL):
         yield replace(_from("storage_full", one), action=JobAction.STOP)
+
+
+def services(case: Case) -> Iterator[Candidate]:
+    """Blame a service outside of the job, and no host; a container that starts on all hosts but one, that host."""
+    for one in case.of_rules("outside_service", "object_store")[:1]:
+        yield replace(_from("outside_service", one), action=JobAction.RESTART)
+    for one in case.of_rules("container_start")[:1]:
+        hosts = _hosts(case.of_rules("container_start"))
+        if len(hosts) == 1 and len(case.evidence.hosts) > 1:
+            yield replace(_from("container_of_one_host", one), suspects=(_suspect(case, one),))
+        else:
+            yield replace(_from("container_start", one), action=JobAction.RESTART)
 
 
 def memory(case: Case) -> Iterator[Candidate]:
@@ -240,7 +254,7 @@ def programs(case: Case) -> Iterator[Candidate]:
             action=JobAction.STOP if again else JobAction.RESTART,
             because=("an earlier attempt had it, too",) if again else (),
         )
-    for one in case.of_rules("ib_remote_access", "nccl_usage")[:1]:
+    for one in case.of_rules("ib_remote_access", "nccl_usage", "no_program")[:1]:
         yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
 
 
@@ -283,14 +297,14 @@ def orders(case: Case) -> Iterator[Candidate]:
 
 
 CAUSES: tuple[Rule, ...] = (
-    broken_parts, lost_nodes, silent_daemons, storage, memory, no_number, gpu_or_program, network_pairs, programs,
-    orders,
+    broken_parts, lost_nodes, silent_daemons, storage, services, memory, no_number, gpu_or_program, network_pairs,
+    programs, orders,
 )  # fmt: skip
 
 
 def _of_a_part(one: Observation) -> bool:
     """Return True where no other rule of this module judges the line."""
-    return one.rule not in (*_ON_ONE_GPU, *_PAIRS, "slurm_node_failure", "nan")
+    return one.rule not in (*_ON_ONE_GPU, *_PAIRS, *_SERVICES, "slurm_node_failure", "nan")
 
 
 def _from(rule: str, one: Observation) -> Candidate:

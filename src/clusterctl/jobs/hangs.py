@@ -1,8 +1,9 @@
 """Rules that find the rank that keeps the others waiting: it reports nothing, or came less far than they.
 
 From flight-recorder dumps, in each process group of two members and more: the members whose last enqueued operation is
-below the group's, or without a dump. Several groups wait for each other: the group whose operation has waited longest.
-Without dumps: the ranks that report nothing among those that report a time-out, else the lowest `last enqueued work`.
+below the group's; where none is, the members without a dump. Several groups wait for each other: the group whose
+operation has waited longest. Without dumps: the ranks that report nothing among those that report a time-out, else the
+lowest `last enqueued work` of a process group: each group counts its own.
 Without either: the small group of stacks.
 """
 
@@ -11,15 +12,15 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.formats.flight_recorder import GroupState
 from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case
-from clusterctl.jobs.evidence import Stack
+from clusterctl.jobs.evidence import Observation, Stack
 
-TIMED_OUT = ("watchdog_timeout", "watchdog_status", "watchdog_stuck", "gloo_timeout")
+TIMED_OUT = ("watchdog_timeout", "watchdog_status", "watchdog_stuck", "gloo_timeout", "rendezvous_timeout")
 _SMALL = 0.5
 """The late ranks are fewer than this share: else the group as a whole waits for something else."""
 _REMEDY = "read the stack and the kernel log of the late rank's host; restart without it, and check it"
@@ -33,13 +34,30 @@ _WAITING: tuple[tuple[Layer, tuple[str, ...]], ...] = (
 
 def late_by_records(case: Case) -> Iterator[Candidate]:
     """Blame the members of a group that did not take part in its last operation, by the flight recorder."""
-    stuck = [group for group in _groups(case) if group.members > 1 and group.late and _few(group.late, group.members)]
+    groups = [group for group in _groups(case) if group.members > 1]
+    stuck = [group for group in groups if group.late and _few(group.late, group.members)]
     if not stuck:
+        yield from _without_records(case, groups)
         return
     group = min(stuck, key=lambda one: one.began)
-    operation = next((state.operation for state in group.states.values() if state.operation), "an operation")
     taken = f"{len(group.late)} of {group.members} ranks did not take part"
-    yield _candidate(case, "late_rank", group.late, f"{operation} {group.last} of group {group.name}: {taken}")
+    yield _candidate(case, "late_rank", group.late, f"{group.waits_for}: {taken}")
+
+
+def _without_records(case: Case, groups: Iterable[_Group]) -> Iterator[Candidate]:
+    """Blame the members of a waiting group that left no record: a rank that hangs, or is dead, writes none.
+
+    Likely only where another rank of each of their hosts has one: else the hosts' files may not have been read.
+    """
+    waiting = [group for group in groups if group.absent and _few(group.absent, group.members) and group.is_waiting]
+    if not waiting:
+        return
+    group = min(waiting, key=lambda one: one.began)
+    because = f"{group.waits_for}: {len(group.absent)} of {group.members} ranks left no record"
+    found = _candidate(case, "unrecorded_rank", group.absent, because)
+    read = {case.evidence.ranks.get(record.rank, "") for record in case.evidence.records} - {""}
+    sure = all(suspect.host in read for suspect in found.suspects)
+    yield found if sure else replace(found, certainty=Certainty.UNKNOWN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +82,23 @@ class _Group:
         last = self.last
         return tuple(sorted(rank for rank, state in self.states.items() if state.sequence < last))
 
+    @functools.cached_property
+    def absent(self) -> tuple[int, ...]:
+        """Return the members of which there is no record, as far as the records of the others name the members."""
+        named = max((state.ranks for state in self.states.values()), key=len)
+        return tuple(sorted(named - self.states.keys()))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the members with a record wait for an operation that all of them enqueued."""
+        return any(state.created is not None for state in self.states.values())
+
+    @property
+    def waits_for(self) -> str:
+        """Return the last operation, as text."""
+        operation = next((state.operation for state in self.states.values() if state.operation), "an operation")
+        return f"{operation} {self.last} of group {self.name}"
+
     @property
     def began(self) -> float:
         """Return when the operation that has waited longest was enqueued."""
@@ -85,25 +120,28 @@ def _few(late: Iterable[int], members: int) -> bool:
 
 def late_by_reports(case: Case) -> Iterator[Candidate]:
     """Blame the rank that reports nothing while others report a time-out, else the one that came least far."""
-    enqueued = _enqueued_by_rank(case)
-    silent = sorted(set(case.evidence.ranks) - enqueued.keys())
-    if enqueued and silent and _few(silent, len(enqueued) + len(silent)):
-        yield _candidate(case, "silent_rank", silent, f"{len(enqueued)} ranks report a time-out, {len(silent)} do not")
+    reports = [one for one in case.consequences if one.rule in TIMED_OUT]
+    reporting = {_rank(one.rank, one.meaning.parts) for one in reports} - {-1}
+    silent = sorted(set(case.evidence.ranks) - reporting)
+    if reporting and silent and _few(silent, len(reporting) + len(silent)):
+        yield _candidate(case, "silent_rank", silent, f"{len(reporting)} ranks report a time-out, {len(silent)} do not")
         return
-    known = {rank: work for rank, work in enqueued.items() if work >= 0}
-    least, most = min(known.values(), default=0), max(known.values(), default=0)
-    late = sorted(rank for rank, work in known.items() if work == least)
-    if least < most and _few(late, len(known)):
-        yield _candidate(case, "late_rank", late, f"last enqueued work {least}, that of others {most}")
+    for group, known in _enqueued_by_group(reports).items():
+        least, most = min(known.values()), max(known.values())
+        late = sorted(rank for rank, work in known.items() if work == least)
+        if least < most and _few(late, len(known)):
+            named = f" of group {group}" if group else ""
+            yield _candidate(case, "late_rank", late, f"last enqueued work{named} {least}, that of others {most}")
+            return
 
 
-def _enqueued_by_rank(case: Case) -> dict[int, int]:
-    """Return the last enqueued work of each rank that reports a time-out; -1 where it does not report that."""
-    found: dict[int, int] = {}
-    for one in (one for one in case.consequences if one.rule in TIMED_OUT):
+def _enqueued_by_group(reports: Iterable[Observation]) -> dict[str, dict[int, int]]:
+    """Return the last enqueued work of each rank in each group, in the order of their first reports."""
+    found: dict[str, dict[int, int]] = {}
+    for one in reports:
         rank, work = _rank(one.rank, one.meaning.parts), int(one.meaning.parts.get("enqueued", "-1"))
-        if rank >= 0:
-            found[rank] = work if work >= 0 else found.get(rank, -1)
+        if rank >= 0 and work >= 0:
+            found.setdefault(one.meaning.parts.get("group", ""), {})[rank] = work
     return found
 
 

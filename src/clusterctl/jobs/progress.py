@@ -206,17 +206,46 @@ class JobProgress:
 
     def add(self, reading: Reading, at: datetime) -> None:
         """Take in what a line reports."""
+        self.add_all((reading,), at)
+
+    def add_all(self, readings: Sequence[Reading], at: datetime, *, watched: bool = True) -> None:
+        """Take in what was reported since the last look; `watched`: that was a short while ago.
+
+        Steps without seconds share the time since the last one. After a time without a watcher it is not known how long
+        a step took, nor how long the job was silent: nothing is learned from it.
+        """
+        if not readings:
+            return
+        if not watched:
+            self.resumed(at)
+        numbers = [one.step for one in readings if one.step is not None]
+        each = self._seconds_each(max(numbers), at) if numbers and watched else None
+        for one in readings:
+            self._take(one, at, each)
+
+    def _seconds_each(self, newest: int, at: datetime) -> float | None:
+        """Return the seconds of each step since the last one; None where there is none before or after it."""
+        if self.last is None or self.last_at is None or newest <= self.last:
+            return None
+        return (at - self.last_at).total_seconds() / (newest - self.last)
+
+    def _take(self, reading: Reading, at: datetime, each: float | None) -> None:
         self._alive(at)
         if reading.saving:
             self.saving_since = at
-        if reading.goes_on and self.saving_since is not None:
+        further = reading.step is not None and self.last is not None and reading.step > self.last
+        if (reading.goes_on or further) and self.saving_since is not None:
             self.saving_s += max(0.0, (at - self.saving_since).total_seconds())
             self.saving_since = None
             self.saves += 1
         if reading.saved:
             self.saved, self.saved_at = (self.last if reading.saved_step is None else reading.saved_step), at
         if reading.step is not None:
-            self._step(reading.step, reading.seconds, at)
+            self._step(reading.step, reading.seconds if reading.seconds is not None else each, at)
+
+    def resumed(self, at: datetime) -> None:
+        """Take in that the job could not be seen until now, or did not run: its silence means nothing."""
+        self.active_at = max(at, self.active_at or at)
 
     def heartbeat(self, at: datetime) -> None:
         """Take in that a heartbeat file was written."""
@@ -226,8 +255,6 @@ class JobProgress:
     def _step(self, number: int, seconds: float | None, at: datetime) -> None:
         if self.last is not None and number <= self.last:
             return  # another rank reports the same step
-        if seconds is None and self.last_at is not None and self.last is not None:
-            seconds = (at - self.last_at).total_seconds() / (number - self.last)
         if seconds is not None:
             self.seconds.append(seconds)
         if self.first is None:

@@ -35,13 +35,17 @@ class JobOutcome(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One submission. `intended_at`: when it was going to be submitted; `job`: empty until it was."""
+    """One submission. `intended_at`: when it was going to be submitted; `job`: empty until it was.
+
+    `spares` are reserved meanwhile.
+    """
 
     number: int
     nodes: tuple[str, ...]
     avoided: tuple[str, ...]
     comment: str
     intended_at: datetime
+    spares: tuple[str, ...] = ()
     manifest: str = ""
     job: str = ""
     stop: JobStopIntended | None = None
@@ -113,6 +117,7 @@ def _attempt(event: Event, intent: JobSubmitIntended) -> Attempt:
         avoided=intent.avoided,
         comment=intent.comment,
         intended_at=event.at,
+        spares=intent.spares,
         manifest=event.evidence[0] if event.evidence else "",
     )
 
@@ -136,11 +141,12 @@ def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What a run does after an attempt: `outcome` ends it; else it starts again, and drains `drain` before."""
+    """What a run does after an attempt: `outcome` ends it; else it starts again. Before that, hosts are taken out."""
 
     outcome: JobOutcome | None
     reason: str
     drain: tuple[str, ...] = ()
+    quarantine: tuple[str, ...] = ()
 
 
 def after(run: SupervisedRun) -> Next:
@@ -162,9 +168,11 @@ def after(run: SupervisedRun) -> Next:
         return Next(outcome=JobOutcome.STOPPED, reason=last.stop.reason)
     asks = _asks(run, ended)
     drain = _to_drain(run, ended)
+    proven = ended.layer is Layer.HARDWARE and ended.certainty is Certainty.PROVEN
+    quarantine = drain if run.ordered.policy.quarantine and proven else ()
     if asks:
-        return Next(outcome=JobOutcome.ASKS, reason=asks, drain=drain)
-    return Next(outcome=None, reason=ended.cause or ended.state, drain=drain)
+        return Next(outcome=JobOutcome.ASKS, reason=asks, drain=drain, quarantine=quarantine)
+    return Next(outcome=None, reason=ended.cause or ended.state, drain=drain, quarantine=quarantine)
 
 
 def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:

@@ -1,7 +1,7 @@
 """When a running attempt has failed although the scheduler still runs it: it hangs, or it is too slow.
 
 hang  no sign of progress for five times the longest time between two of them, at least for the policy's floor; before
-      the first steps, for the time that the policy gives for loading
+      the first steps, and while a checkpoint is saved, for the time that the policy gives for loading
 slow  so many steps in a row, each slower than the attempt's own median by so many percent; single steps, no mean
 """
 
@@ -48,6 +48,8 @@ def _hang(progress: JobProgress, policy: JobPolicy, started: datetime, now: date
         limit = float(policy.setup_s)
     else:
         limit = max(float(policy.hang_s), TIMES_LONGEST * progress.longest)
+    if progress.saving_since is not None:
+        limit = max(limit, float(policy.setup_s))
     silent = (now - (progress.active_at or started)).total_seconds()
     if silent <= limit:
         return None

@@ -22,6 +22,7 @@ from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Reboots, Scheduler
+from clusterctl.ports.services import ServiceBmcs
 
 
 class Access(enum.Enum):
@@ -51,6 +52,8 @@ class Adapters(AccountAdapters, Protocol):
 
     @property
     def bmcs(self) -> Bmcs: ...
+    @property
+    def services(self) -> ServiceBmcs: ...
     @property
     def installer(self) -> Installer: ...
     @property

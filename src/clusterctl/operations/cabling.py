@@ -36,11 +36,15 @@ class VerifyRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredRules:
-    """The rules that most cables follow, and how many cables they judge or cannot judge."""
+    """The rules that most cables follow, and how many cables they judge or cannot judge.
+
+    limits  what cannot be seen without a plan
+    """
 
     rules: tuple[str, ...]
     judged: int
     not_judged: int
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +134,9 @@ def run_verify(request: VerifyRequest) -> VerifyResult:
             return _result(verify(plan, fabric, hosts, host_gbps=request.host_gbps, transceivers=cables))
         found = verify_unplanned(fabric, hosts, host_gbps=request.host_gbps)
         inference = found.inference
-        rules = InferredRules(rules=inference.rules, judged=inference.judged, not_judged=inference.unjudged)
+        rules = InferredRules(
+            rules=inference.rules, judged=inference.judged, not_judged=inference.unjudged, limits=inference.limits
+        )
         return _result(found.verification, rules)
 
 

@@ -142,8 +142,9 @@ class SiteContext:
         return open_faults(self.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
 
     def unseen(self, name: str) -> NodeState:
-        """Return a node without events, as the site describes it."""
-        return next(_unseen(node) for node in self.site.nodes if node.name == name)
+        """Return a node without events, as the site describes it. Raises `UsageError` for an unknown name."""
+        found = next((_unseen(node) for node in self.site.nodes if node.name == name), None)
+        return found if found is not None else self._refuse(name)
 
     def describe(self) -> None:
         """Write the site's description of its nodes into the journal where it is new or has changed.

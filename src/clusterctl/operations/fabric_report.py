@@ -77,7 +77,7 @@ def run(request: FabricReportRequest) -> FabricReport:
         fabric=fabric,
         plan=found.inference.plan,
         verification=found.verification,
-        rules=found.inference.rules,
+        rules=(*found.inference.rules, *found.inference.limits),
         counters=counters,
     )
 

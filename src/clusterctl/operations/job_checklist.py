@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.event import Kind
+from clusterctl.fleet.node import Stage
 from clusterctl.fleet.payloads.jobs import JobAttributed
 from clusterctl.jobs.supervision import COMPLETED, Attempt, SupervisedRun
 from clusterctl.operations.context import SiteContext
@@ -82,7 +83,9 @@ def _same_step(found: SupervisedRun, attempt: Attempt) -> Answer:
 
 def _nodes_healthy(context: SiteContext, attempt: Attempt) -> Answer:
     question = "Are all its nodes gold now?"
-    bad = [f"{one.name} ({one.stage.value})" for one in context.states(attempt.nodes) if one.stage.value != "gold"]
+    stages = {one.name: one.stage.value for one in context.nodes()}
+    asked = {name: stages.get(name, "not a node of this site") for name in attempt.nodes}
+    bad = [f"{name} ({stage})" for name, stage in asked.items() if stage != Stage.GOLD.value]
     return Answer(question=question, answer=f"no: {', '.join(bad[:_SHOWN])}" if bad else "yes", good=not bad)
 
 

@@ -30,6 +30,12 @@ def attempt_folder(folder: str, attempt: int) -> Path:
     return path
 
 
+def script_text(script: Path) -> str:
+    """Return the text of a batch script. Raises `UsageError` where it cannot be read."""
+    with named_path_explained("the script cannot be read", script):
+        return script.read_text(encoding="utf-8", errors="replace")
+
+
 def outdated(site: Site) -> tuple[Path, ...]:
     """Return what was collected of jobs longer ago than the site keeps it (`jobs.keep_days`)."""
     before = current_time() - timedelta(days=site.settings.jobs.keep_days)

@@ -20,20 +20,21 @@ from clusterctl.operations.job_history import LOOKED_BACK
 from clusterctl.operations.operation import Control, current_time
 from clusterctl.operations.site_facts import require_scheduler
 from clusterctl.ports import Deadline
-from clusterctl.ports.scheduler import Use
+from clusterctl.ports.scheduler import RESERVED, Use
 from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
 
 MOST_PAIRS = 20_000
 
 
 def free_nodes(
-    context: SiteContext, adapters: Adapters, avoided: Collection[str], deadline: Deadline
+    context: SiteContext, adapters: Adapters, avoided: Collection[str], deadline: Deadline, own: Collection[str] = ()
 ) -> tuple[PlacementFacts, ...]:
-    """Return the gold nodes that are idle now, without those to avoid."""
+    """Return the gold nodes that are idle now, or in the `own` reservation of a run, without those to avoid."""
     seen = require_scheduler(context.site, adapters.scheduler).look(deadline).value
     now = current_time()
     gold = {node.name for node in context.journal.summaries() if node.in_pool(now)}
-    names = sorted(name for name in gold - set(avoided) if name in seen and seen[name].use is Use.IDLE)
+    free = {name for name, one in seen.items() if one.use is Use.IDLE or (name in own and one.state == RESERVED)}
+    names = sorted(gold & free - set(avoided))
     states = context.named(names)
     blamed, offences = _history(context)
     pairs = _pairs(context, states)

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clusterctl.fleet.errors import ConflictError, EdgeError, OutcomeUnknownError, UsageError
+from clusterctl.fleet.errors import (
+    CancelledError,
+    ClusterctlError,
+    ConflictError,
+    EdgeError,
+    OutcomeUnknownError,
+    UsageError,
+)
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmitIntended, JobSubmitted
+from clusterctl.formats.slurm_jobs import is_one_job
 from clusterctl.jobs.placement import JobPlacement, place
 from clusterctl.jobs.progress import reader
 from clusterctl.jobs.supervision import Attempt, JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import require_jobs
-from clusterctl.operations.job_files import attempt_folder
+from clusterctl.operations.job_files import attempt_folder, script_text
 from clusterctl.operations.job_manifest import ManifestInputs, manifest, read_manifest, user_part
 from clusterctl.operations.job_placement import free_nodes
 from clusterctl.operations.job_runs import named
-from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.jobs import Submission
 from clusterctl.steps.executor.lease import kept, sole_claim
+
+logger = logging.getLogger(__name__)
 
 NAME = "job run"
 SCHEDULER_S = 300.0
@@ -70,13 +81,14 @@ def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
 
 def preview(context: SiteContext, request: JobRunRequest) -> Preview:
     """Return the nodes that the run would get now. Raises `UsageError` where too few are free."""
+    _require_one_job(request.script)
     with closing(context.adapters(Access.READ)) as adapters:
         placement = _placement(context, adapters, request)
     effects = [
         Effect(node=one.name, text=f"place {at} in the order of ranks{_against(one.reasons)}")
         for at, one in enumerate(placement.chosen)
     ]
-    effects += [Effect(node=one.name, text=f"left free as a spare{_against(one.reasons)}") for one in placement.spares]
+    effects += [Effect(node=one.name, text=f"reserved as a spare{_against(one.reasons)}") for one in placement.spares]
     lacking = request.spares - len(placement.spares)
     warnings = (f"only {len(placement.spares)} of {request.spares} spares are free",) if lacking > 0 else ()
     question = f"Run {request.script.name} on {request.nodes} nodes?"
@@ -92,32 +104,45 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
         control.require(preview(context, request))
     for name in request.readers:
         reader(name)
+    _require_one_job(request.script)
     name = f"run-{context.run}"
     with closing(context.adapters(Access.READ)) as adapters, alone(context, name, control) as claim:
         require_jobs(context, adapters)
         deadline = Deadline.after(SCHEDULER_S, control.cancelled)
-        chosen = [one.name for one in _placement(context, adapters, request).chosen]
+        placement = _placement(context, adapters, request)
+        chosen = [one.name for one in placement.chosen]
         part = user_part(request.inputs, deadline)
         evidence = manifest(context, part, request.variables, chosen)
         context.journal.store([evidence])
-        intent = _intent(name, 1, chosen, ())
+        intent = _intent(name, 1, placement, ())
         ordered = NewEvent(Stream.JOB, name, _ordered(request))
         context.journal.append([ordered, NewEvent(Stream.JOB, name, intent, (evidence.digest,))], claim=claim)
         found = named(context, name)
+        if trouble := hold_spares(context, adapters, found, deadline):
+            control.on_event(Event(text=trouble))
         try:
             submit(context, adapters, found, claim, deadline)
         except EdgeError as error:
             ended = JobRunEnded(outcome=JobOutcome.ASKS.value, reason=error.message)
             context.journal.append([NewEvent(Stream.JOB, name, ended)])
+            release_spares(context, adapters, name, deadline)
             raise
     return named(context, name)
+
+
+def _require_one_job(script: Path) -> None:
+    """Raise `UsageError` where a script is an array or has components: they are many jobs, and a run follows one."""
+    if not is_one_job(script_text(script)):
+        remedy = "remove --array (or hetjob) from its #SBATCH lines, and order one run for each task"
+        raise UsageError("it asks Slurm for several jobs", where=str(script), remedy=remedy)
 
 
 def submit_next(
     context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline
 ) -> bool:
     """Order the next attempt on the healthiest nodes without the suspects; return False where too few are free."""
-    free = free_nodes(context, adapters, found.suspects, deadline)
+    own = found.last.spares if found.last is not None else ()
+    free = free_nodes(context, adapters, found.suspects, deadline, own)
     placement = place(free, found.ordered.nodes, found.ordered.spares)
     if placement is None:
         return False
@@ -130,9 +155,39 @@ def submit_next(
     evidence = manifest(context, part, found.ordered.variables, chosen)
     context.journal.store([evidence])
     number = found.last.number + 1 if found.last is not None else 1
-    intent = _intent(found.id, number, chosen, found.suspects)
+    intent = _intent(found.id, number, placement, found.suspects)
     context.journal.append([NewEvent(Stream.JOB, found.id, intent, (evidence.digest,))], claim=claim)
     return True
+
+
+def hold_spares(context: SiteContext, adapters: Adapters, found: SupervisedRun, deadline: Deadline) -> str:
+    """Reserve the spares of the last attempt, and no other nodes; return why that failed, else an empty text."""
+    jobs, spares = require_jobs(context, adapters), found.last.spares if found.last is not None else ()
+    if not spares:
+        release_spares(context, adapters, found.id, deadline)
+        return ""
+    try:
+        jobs.reserve(reservation(found.id), spares, deadline)
+    except CancelledError:
+        raise
+    except ClusterctlError as error:
+        return f"spares are not reserved, other jobs may get them: {error.message}"
+    return ""
+
+
+def release_spares(context: SiteContext, adapters: Adapters, run: str, deadline: Deadline) -> None:
+    """End the reservation of a run's spares; where Slurm does not answer, it ends by itself."""
+    try:
+        require_jobs(context, adapters).unreserve(reservation(run), deadline)
+    except CancelledError:
+        raise
+    except ClusterctlError:
+        logger.warning("The reservation %s was not ended: it ends by itself", reservation(run))
+
+
+def reservation(run: str) -> str:
+    """Return the name of the reservation of a run's spares."""
+    return f"clusterctl_{run}"
 
 
 def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline) -> None:
@@ -187,9 +242,14 @@ def _ordered(request: JobRunRequest) -> JobRunOrdered:
     )
 
 
-def _intent(name: str, number: int, nodes: Sequence[str], avoided: Sequence[str]) -> JobSubmitIntended:
-    comment = f"clusterctl:{name}:{number}"
-    return JobSubmitIntended(attempt=number, nodes=tuple(nodes), avoided=tuple(avoided), comment=comment)
+def _intent(name: str, number: int, placement: JobPlacement, avoided: Sequence[str]) -> JobSubmitIntended:
+    return JobSubmitIntended(
+        attempt=number,
+        nodes=tuple(one.name for one in placement.chosen),
+        avoided=tuple(avoided),
+        comment=f"clusterctl:{name}:{number}",
+        spares=tuple(one.name for one in placement.spares),
+    )
 
 
 def _submission(found: SupervisedRun, attempt: Attempt, folder: Path) -> Submission:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from clusterctl.edges.clock import CLOCK
@@ -23,6 +23,7 @@ from clusterctl.fleet.errors import (
     UsageError,
 )
 from clusterctl.fleet.event import NewEvent, Payload, Stream
+from clusterctl.fleet.node import Stage
 from clusterctl.fleet.payloads.jobs import (
     JobAttemptEnded,
     JobAttributed,
@@ -33,18 +34,20 @@ from clusterctl.fleet.payloads.jobs import (
     JobSubmitted,
 )
 from clusterctl.fleet.scheduled_job import ScheduledJob
-from clusterctl.formats.job_tail import EventsPiece
+from clusterctl.formats.job_tail import EventsPiece, Tail
 from clusterctl.formats.tensorboard import EventStep, read_events
 from clusterctl.jobs.attribution import Attribution, JobAction
-from clusterctl.jobs.progress import JobProgress, Reader, event_readings, events_path, reader
+from clusterctl.jobs.progress import JobProgress, Reader, Reading, event_readings, events_path, reader
 from clusterctl.jobs.supervision import COMPLETED, Attempt, JobOutcome, SupervisedRun, after
 from clusterctl.jobs.watching import WatchVerdict, judge
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext, new_run_id
+from clusterctl.operations.decisions import Decision, DecisionRequest
+from clusterctl.operations.decisions import run as decide
 from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
 from clusterctl.operations.job_files import read_progress, write_progress
-from clusterctl.operations.job_run import alone, submit, submit_next
+from clusterctl.operations.job_run import alone, hold_spares, release_spares, submit, submit_next
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
@@ -55,13 +58,18 @@ from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
 from clusterctl.steps.job_tail import MOST_BYTES, TailRequest
 
 SCHEDULER_S = 300.0
+MOST_REASON = 300
 POLL_S = 10.0
+UNWATCHED = timedelta(minutes=2)
+"""Two looks that are further apart than a poll and this leave a time in which the job was not watched."""
 MOST_PIECES = 64
 """Pieces of a log that are read at one look."""
 COMPLETING_S = 60.0
 """So long a node may need after the job's end before it is idle, and can be drained."""
 REMEMBERED = timedelta(seconds=240)
 """Slurm keeps a job for 300 s (MinJobAge) after its end: so long a submission without an answer can be looked up."""
+RENEWED = timedelta(minutes=30)
+"""How often the reservation of spares is renewed, which ends by itself after `ports.jobs.RESERVED_MIN`."""
 LOST = timedelta(minutes=10)
 """So long the scheduler may not answer before the watcher gives up; the run itself goes on."""
 
@@ -112,6 +120,8 @@ def order_stop(context: SiteContext, request: StopRequest, control: Control) -> 
     if last is None or last.ended is not None or not last.job:
         ended = JobRunEnded(outcome=JobOutcome.STOPPED.value, reason=request.reason)
         context.journal.append([NewEvent(Stream.JOB, found.id, ended)])
+        with closing(context.adapters()) as adapters:
+            release_spares(context, adapters, found.id, Deadline.after(SCHEDULER_S, control.cancelled))
         return named(context, found.id)
     intent = JobStopIntended(
         attempt=last.number, job=last.job, failure=Failure.ENDED, reason=request.reason, detected=current_time()
@@ -155,16 +165,19 @@ class Watcher:
         self._jobs = require_jobs(context, adapters)
         self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
         self._reported = ""
+        self._held: tuple[int, datetime] | None = None
 
     def follow(self) -> SupervisedRun:
         """Take turns until the run is over."""
         while True:
             found = named(self._context, self._run)
             if found.outcome is not None:
+                release_spares(self._context, self._adapters, self._run, self._soon())
                 return found
             self._turn(found)
 
     def _turn(self, found: SupervisedRun) -> None:
+        self._hold_spares(found)
         last = found.last
         if last is None:
             self._next(found)
@@ -174,6 +187,16 @@ class Watcher:
             self._submit(found, last)
         else:
             self._attempt(found, last)
+
+    def _hold_spares(self, found: SupervisedRun) -> None:
+        """Renew the reservation of the spares from time to time; without this, other jobs get them after a while."""
+        now = self._clock.now()
+        attempt = found.last.number if found.last is not None else 0
+        if self._held is not None and self._held[0] == attempt and now - self._held[1] < RENEWED:
+            return
+        if trouble := hold_spares(self._context, self._adapters, found, self._soon()):
+            self._report(trouble)
+        self._held = (attempt, now)
 
     def _submit(self, found: SupervisedRun, attempt: Attempt) -> None:
         """Submit an intended attempt, unless the scheduler has it, or had it and has forgotten it."""
@@ -200,7 +223,7 @@ class Watcher:
         """Follow a submitted attempt until it is over, and record what became of it."""
         offset, progress = read_progress(self._context, attempt.job)
         readers = tuple(reader(name) for name in found.ordered.readers)
-        log = _Log(offset=offset, progress=progress, readers=readers)
+        log = _Log(offset=offset, progress=progress, readers=readers, gap=timedelta(seconds=self._poll_s) + UNWATCHED)
         self._report(f"attempt {attempt.number} is job {attempt.job} on {len(attempt.nodes)} nodes")
         while True:
             job = self._look(attempt)
@@ -215,6 +238,7 @@ class Watcher:
                 self._abort(attempt, verdict)
                 attempt = replace(attempt, stop=named(self._context, self._run).attempts[-1].stop)
                 continue
+            self._hold_spares(found)
             self._wait(self._poll_s)
 
     def _look(self, attempt: Attempt) -> ScheduledJob:
@@ -235,24 +259,21 @@ class Watcher:
         if job.started is None or not job.stdout:
             return
         before = log.progress.steps
+        log.begin(self._clock.now())
         for _ in range(MOST_PIECES):
             tail = self._tail.read(job, attempt.nodes, log.request(found.ordered), self._soon())
-            now = self._clock.now()
             if tail.error:
                 log.blind = True
                 self._report(f"its log is not read: {tail.error}")
-                return
+                break
             if log.blind or job.state == "SUSPENDED":
-                log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
+                log.progress.resumed(self._clock.now())  # nothing was seen, or nothing ran: that is no silence
             log.blind = False
-            log.take(tail.content, tail.offset, now)
-            if trouble := log.take_events(tail.events, now):
+            if trouble := log.take(tail, self._clock.now()):
                 self._report(f"its event file is not read: {trouble}")
-            if tail.heartbeat is not None and tail.heartbeat != log.beat:
-                log.progress.heartbeat(min(tail.heartbeat, now))
-                log.beat = tail.heartbeat
             if len(tail.content) < MOST_BYTES and len(tail.events.content) < MOST_BYTES:
                 break
+        log.end(self._clock.now())
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
@@ -350,6 +371,7 @@ class Watcher:
             if not attempt.drained:
                 self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
             self._drain(following.drain, reason)
+            self._quarantine(following.quarantine, attempt)
         if following.outcome is not None:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
             return
@@ -380,10 +402,28 @@ class Watcher:
                 f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
             )
 
+    def _quarantine(self, hosts: tuple[str, ...], attempt: Attempt) -> None:
+        """Quarantine suspects that are not; a host that may not be is reported, and stays drained all the same."""
+        cause = attempt.ended.cause if attempt.ended is not None else ""
+        for name in hosts:
+            if any(node.stage is Stage.QUARANTINED for node in self._context.states([name])):
+                continue
+            reason = f"job {attempt.job} of {self._run}: {cause}"[:MOST_REASON]
+            request = DecisionRequest(decision=Decision.QUARANTINE, nodes=(name,), reason=reason)
+            try:
+                decide(self._context, request, Control(cancelled=self._control.cancelled))
+            except CancelledError:
+                raise
+            except ClusterctlError as error:
+                self._report(f"{name} is not quarantined: {error.message}")
+            else:
+                self._report(f"{name} is quarantined: {cause}")
+
     def _next(self, found: SupervisedRun) -> None:
         """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
         while not submit_next(self._context, self._adapters, found, self._claim, self._soon()):
             self._report(f"waiting until {found.ordered.nodes} gold nodes are idle")
+            self._hold_spares(found)
             self._wait(self._poll_s)
             if named(self._context, self._run).outcome is not None:
                 return
@@ -408,6 +448,7 @@ class Watcher:
 class _Log:
     """How far an attempt's log is read, and what it has shown.
 
+    gap    after so long without a look, nothing is learned from the times of its steps
     blind  it could not be read at the last look
     beat   time of the heartbeat file at the last look: one that stands still is no sign of progress
     event  the last step of TensorBoard's event files
@@ -416,6 +457,10 @@ class _Log:
     offset: int
     progress: JobProgress
     readers: tuple[Reader, ...]
+    gap: timedelta
+    looked_at: datetime | None = None
+    watched: bool = False
+    readings: list[Reading] = field(default_factory=list)
     blind: bool = False
     beat: datetime | None = None
     events_file: str = ""
@@ -432,7 +477,27 @@ class _Log:
             events_offset=self.events_offset,
         )
 
-    def take_events(self, piece: EventsPiece, now: datetime) -> str:
+    def begin(self, now: datetime) -> None:
+        """Begin a look: what it brings is timed only where the last one was a short while ago, and saw the log."""
+        self.watched = not self.blind and self.looked_at is not None and now - self.looked_at <= self.gap
+        self.readings = []
+
+    def take(self, tail: Tail, now: datetime) -> str:
+        """Take in what was added to the log, the event file and the heartbeat; return why the events were not read."""
+        self._take_lines(tail.content, tail.offset)
+        if tail.heartbeat is not None and tail.heartbeat != self.beat:
+            self.progress.heartbeat(min(tail.heartbeat, now))
+            self.beat = tail.heartbeat
+        return self._take_events(tail.events)
+
+    def end(self, now: datetime) -> None:
+        """End a look: all that it brought was reported since the last one."""
+        self.progress.add_all(self.readings, now, watched=self.watched)
+        self.readings = []
+        if not self.blind:
+            self.looked_at = now
+
+    def _take_events(self, piece: EventsPiece) -> str:
         """Take in what was added to an event file; return why it could not be read, empty where it could."""
         if piece.error or not piece.content:
             return piece.error
@@ -441,23 +506,20 @@ class _Log:
         except ParseError as error:
             return str(error)
         self.events_file, self.events_offset = piece.file, piece.start + used
-        for reading in event_readings(found, self.event):
-            if self.progress.last is None or (reading.step or 0) > self.progress.last:
-                self.progress.add(reading, now)
+        last = -1 if self.progress.last is None else self.progress.last
+        self.readings += [one for one in event_readings(found, self.event) if one.step is not None and one.step > last]
         self.event = max((*found, *([self.event] if self.event else [])), key=lambda one: one.step, default=None)
         return ""
 
-    def take(self, content: bytes, offset: int, now: datetime) -> None:
+    def _take_lines(self, content: bytes, offset: int) -> None:
         """Take in what was added; `offset` is that of the last whole line, so that no line is read in two halves."""
         whole, _, rest = content.replace(b"\r", b"\n").rpartition(b"\n")
         if len(rest) > (1 << 20):
             whole, rest = content, b""
         self.offset = offset - len(rest)
-        for raw in whole.split(b"\n"):
-            line = raw.decode(errors="replace")
-            found = next((reading for read in self.readers if (reading := read(line)) is not None), None)
-            if found is not None:
-                self.progress.add(found, now)
+        lines = (raw.decode(errors="replace") for raw in whole.split(b"\n"))
+        seen = (next((reading for read in self.readers if (reading := read(line)) is not None), None) for line in lines)
+        self.readings += [one for one in seen if one is not None]
 
 
 def _busy(scheduler: Scheduler, hosts: Sequence[str], deadline: Deadline) -> bool:

@@ -6,18 +6,29 @@ None of them opens the site's journal for a run: they work on one that is too da
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.job_folder import remove_folders
-from clusterctl.edges.journal import backup
+from clusterctl.edges.journal import Holder, backup, open_journal
+from clusterctl.edges.journal.backup import require_idle
+from clusterctl.edges.journal.database import Database
+from clusterctl.edges.journal.retention import Outdated, outdated, remove
 from clusterctl.edges.journal.verification import Verification, verify
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.load import check_journal_file
-from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.operations.job_files import outdated
-from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result
+from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.payloads.runs import EvidenceRemoved
+from clusterctl.operations.context import Invocation, new_run_id
+from clusterctl.operations.job_files import outdated as outdated_jobs
+from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result, current_time
+from clusterctl.ports.journal import WORKERS
 
+BUSY = "a run has claims: what no event names, the node states and free pages wait for an idle moment"
 LOST = "all events after the backup are lost; machines that changed since then need clusterctl revalidate"
 
 
@@ -95,31 +106,101 @@ def run_restore(request: JournalRequest, control: Control) -> Result:
     return Result(operation="journal restore", outcomes=(Outcome(node="", text=f"restored: {_report(found)}"),))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Surplus:
+    """What a compaction removes.
+
+    before    outputs of `outdated`, and evidence, from before then; None: the site keeps all outputs
+    unnamed   evidence that no event names; None while a run has claims, of which it may be
+    jobs      folders with what was collected of jobs
+    """
+
+    before: datetime | None
+    outdated: Outdated
+    unnamed: backup.Surplus | None
+    jobs: tuple[Path, ...]
+
+
 def preview_compact(request: JournalRequest) -> Preview:
-    """Return what would be removed."""
+    """Return what would be removed. Raise `ConflictError` where a run has claims and the site keeps all outputs."""
     with backup.opened(_url(request)) as database:
-        found = database.snapshot(backup.surplus)
-    size = f"{found.bytes / 2**20:.1f} MiB"
-    text = f"remove {len(found.digests)} pieces of evidence ({size}) that no event names; compute all node states again"
-    effects = [Effect(node="", text=text)]
+        return _compact_preview(request, _surplus(request, database))
+
+
+def _surplus(request: JournalRequest, database: Database) -> _Surplus:
     site = load_site(request.folder)
-    if jobs := outdated(site):
-        days = site.settings.jobs.keep_days
-        effects.append(Effect(node="", text=f"remove {len(jobs)} collections of jobs, older than {days} days"))
-    return Preview(operation="journal compact", question="Compact the journal?", effects=tuple(effects))
+    days = site.settings.evidence.pass_days
+    before = None if days is None else _midnight() - timedelta(days=days)
+    found = Outdated() if before is None else database.snapshot(lambda connection: outdated(connection, before))
+    unnamed = None
+    try:
+        database.write(lambda connection: require_idle(connection, WORKERS))
+        unnamed = database.snapshot(backup.surplus)
+    except ConflictError:
+        if before is None:
+            raise
+    return _Surplus(before=before, outdated=found, unnamed=unnamed, jobs=tuple(outdated_jobs(site)))
+
+
+def _midnight() -> datetime:
+    """Return the start of this day: a preview is the same until its end."""
+    return current_time().replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _compact_preview(request: JournalRequest, found: _Surplus) -> Preview:
+    settings = load_site(request.folder).settings
+    effects: list[str] = []
+    if found.before is not None:
+        many = f"{len(found.outdated.digests)} pieces of passing evidence ({_size(found.outdated.bytes)})"
+        age = f"older than {settings.evidence.pass_days} days"
+        effects.append(f"remove the raw output of {many}, {age}; the digests stay")
+    if found.unnamed is not None:
+        many = f"{len(found.unnamed.digests)} pieces of evidence ({_size(found.unnamed.bytes)})"
+        effects.append(f"remove {many} that no event names; compute all node states again")
+    if found.jobs:
+        days = settings.jobs.keep_days
+        effects.append(f"remove {len(found.jobs)} collections of jobs, older than {days} days")
+    return Preview(
+        operation="journal compact",
+        question="Compact the journal?",
+        effects=tuple(Effect(node="", text=text) for text in effects),
+        warnings=() if found.unnamed is not None else (BUSY,),
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB"
 
 
 def run_compact(request: JournalRequest, control: Control) -> Result:
-    """Remove what no event names, compute the states again, shrink the file. Raise `ConflictError` where a run has
-    claims.
+    """Remove old passing outputs. While no run has claims, also remove what no event names, compute the states again,
+    and shrink the file. Raise `ConflictError` where a run has claims and the site keeps all outputs.
     """
-    control.require(preview_compact(request))
-    removed = backup.compact(_url(request))
-    jobs = remove_folders(outdated(load_site(request.folder)))
-    text = f"removed {len(removed.digests)} pieces of evidence; all node states are computed again"
-    if jobs:
-        text += f"; removed {jobs} collections of jobs"
-    return Result(operation="journal compact", outcomes=(Outcome(node="", text=text),))
+    url, texts = _url(request), []
+    with backup.opened(url) as database:
+        found = _surplus(request, database)
+        control.require(_compact_preview(request, found))
+        if found.before is not None:
+            count = _remove_outputs(url, database, found.before, found.outdated)
+            texts.append(f"removed the raw output of {count} pieces of passing evidence")
+    if found.unnamed is not None:
+        removed = backup.compact(url)
+        texts.append(f"removed {len(removed.digests)} pieces of evidence; all node states are computed again")
+    if jobs := remove_folders(found.jobs):
+        texts.append(f"removed {jobs} collections of jobs")
+    return Result(operation="journal compact", outcomes=(Outcome(node="", text="; ".join(texts)),))
+
+
+def _remove_outputs(url: str, database: Database, before: datetime, found: Outdated) -> int:
+    """Remove outputs after the journal has an event of it: without one, `journal verify` calls a lost output damage."""
+    if not found.digests:
+        return 0
+    invocation = Invocation(command="journal compact", run=new_run_id())
+    with closing(open_journal(url, CLOCK, Holder(invocation.run, invocation.actor, invocation.command))) as journal:
+        journal.append(
+            [NewEvent(Stream.RUN, invocation.run, EvidenceRemoved(before=before, pieces=len(found.digests)))]
+        )
+    return remove(database, found)
 
 
 def _url(request: JournalRequest, *, missing: bool = False) -> str:

@@ -24,6 +24,7 @@ from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.hardware.parts import words_of
 from clusterctl.fleet.nightly.record import NightRecord, gauges
 from clusterctl.fleet.node import NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
@@ -58,6 +59,7 @@ class NodeFigures:
     proven_at  when a gold node's last burn-in was recorded
     since      when it came to its stage
     worst      each check's worst figure and its limits, by check and unit
+    parts      slots, models and serials of its parts, for a search; no metric has them
     lines      the samples of the families that have a sample for each node, in the text format, by family: made once
                for each state of the node, since they are nearly all that an answer consists of
     """
@@ -70,9 +72,10 @@ class NodeFigures:
     stopped: tuple[str, str, str] | None
     acts: tuple[str, ...]
     proven_at: datetime | None
-    since: datetime | None
     worst: Mapping[tuple[str, str], tuple[float, Bound]]
     lines: Mapping[str, str]
+    since: datetime | None = None
+    parts: str = ""
 
 
 def figures_of(node: NodeState, expected: ExpectedParts = NOTHING) -> NodeFigures:
@@ -90,6 +93,7 @@ def figures_of(node: NodeState, expected: ExpectedParts = NOTHING) -> NodeFigure
         proven_at=proven_at,
         since=node.since,
         worst=worst,
+        parts=words_of(node) if node.stage is not Stage.RETIRED else "",
         lines={
             family.name: _samples_of(family)
             for family in (*_of_node(node.name, proven_at, worst), *_expected_of(node.name, expected))

@@ -7,7 +7,7 @@ the same command goes on: what NetBox has already is not written again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.edges.netbox.api import NetboxApi, NetboxListing
@@ -25,6 +25,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
+from clusterctl.formats.netbox.nodes import GONE
 from clusterctl.formats.netbox.records import DEVICE_FIELDS, NetboxDevice, read_device, read_list
 from clusterctl.formats.netbox.writing import (
     DEVICE,
@@ -60,6 +61,9 @@ class ExportPreview(Preview):
     """`changes` by node and field; those that are kept were changed by a person in NetBox."""
 
     changes: tuple[ValueChange, ...] = ()
+
+
+_Pair = tuple[NodeState, NetboxDevice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +124,15 @@ def _plan(context: SiteContext, api: NetboxApi) -> _Plan:
     readable = read_list(listed, read_device, "device", DEVICES)[0]
     devices = [device for device in readable if device.role in netbox.node_roles]
     pairs, skipped = matched(_present(context), devices)
+    pairs, leaving = _still_ours(pairs, record)
+    skipped = {**skipped, **leaving}
+    pairs += _retired(context, wanted, devices)
     items = _items(api, [device.id for _, device in pairs]) if wanted.inventory else {}
     marks = _missing_marks(context, api, pairs) if wanted.journal else {}
     exports = []
     for state, device in pairs:
         changes, same = device_changes(state, device, wanted, record)
-        if wanted.inventory:
+        if wanted.inventory and state.stage is not Stage.RETIRED:
             more, known = item_changes(state, device, items.get(device.id, ()), record)
             changes, same = [*changes, *more], {**same, **known}
         exports.append(
@@ -148,36 +155,94 @@ def _present(context: SiteContext) -> list[NodeState]:
     return [state for state in context.journal.states() if state.name in names and state.stage is not Stage.RETIRED]
 
 
-def matched(
-    states: Iterable[NodeState], devices: Sequence[NetboxDevice]
-) -> tuple[list[tuple[NodeState, NetboxDevice]], dict[str, str]]:
+def _still_ours(pairs: Sequence[_Pair], record: ExportRecord) -> tuple[list[_Pair], dict[str, str]]:
+    """Return the pairs without the devices that a person is taking out of use, and these with the reason."""
+    gone = {
+        state.name: f"NetBox has the status {device.status} for it"
+        for state, device in pairs
+        if device.status in GONE and not record.is_ours(device.id, "status", device.status)
+    }
+    return [(state, device) for state, device in pairs if state.name not in gone], gone
+
+
+def _retired(context: SiteContext, wanted: NetboxExport, devices: Sequence[NetboxDevice]) -> list[_Pair]:
+    """Return the retired machines, where the site exports that stage: by serial alone, since names are used again."""
+    stage = Stage.RETIRED.value
+    if not (wanted.stage_field or stage in wanted.statuses or stage in wanted.tags):
+        return []
+    retired: dict[str, NodeState] = {}
+    in_use: set[str] = set()
+    for state in context.journal.states():
+        if state.serial is not None and state.stage is Stage.RETIRED:
+            retired[state.serial.casefold()] = state
+        else:
+            in_use.add((state.serial or state.expected_serial or "").casefold())
+    times = Counter(device.serial.casefold() for device in devices)
+    return [
+        (retired[serial], device)
+        for device in devices
+        if (serial := device.serial.casefold()) in retired and serial not in in_use and times[serial] == 1
+    ]
+
+
+def matched(states: Iterable[NodeState], devices: Sequence[NetboxDevice]) -> tuple[list[_Pair], dict[str, str]]:
     """Return each node with its device, by serial; by name only where one of the two has no serial.
 
-    The mapping has the nodes without a device, with the reason.
+    The mapping has the nodes without a device, with the reason. A device is one node at most: by its serial first.
     """
-    serials = [device.serial.casefold() for device in devices]
-    times, by_serial = Counter(serials), dict(zip(serials, devices, strict=True))
-    by_name = {device.name.lower(): device for device in devices}
-    pairs: list[tuple[NodeState, NetboxDevice]] = []
+    ordered = sorted(states, key=lambda one: one.name)
+    known = _Devices.of(devices)
+    taken = {device.id for state in ordered for device in known.by_serial.get(_serial(state), ())}
+    pairs: list[_Pair] = []
     skipped: dict[str, str] = {}
-    for state in sorted(states, key=lambda one: one.name):
-        serial = (state.serial or state.expected_serial or "").casefold()
-        device = (by_serial.get(serial) if serial else None) or by_name.get(state.name)
-        if device is None:
+    for state in ordered:
+        found = known.of_node(state)
+        if not found:
             skipped[state.name] = "NetBox has no device with its serial or name"
-        elif reason := _mismatch(serial, device, times[serial]):
+        elif reason := _mismatch(_serial(state), found, taken):
             skipped[state.name] = reason
         else:
-            pairs.append((state, device))
+            pairs.append((state, found[0]))
     return pairs, skipped
 
 
-def _mismatch(serial: str, device: NetboxDevice, devices: int) -> str:
-    """Return why the device is not surely the node; nothing where it is. `devices`: how many have the node's serial."""
-    if serial and devices > 1:
-        return f"NetBox has {devices} devices with its serial"
-    if serial and device.serial and device.serial.casefold() != serial:
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    by_serial: Mapping[str, Sequence[NetboxDevice]]
+    by_name: Mapping[str, Sequence[NetboxDevice]]
+
+    @classmethod
+    def of(cls, devices: Iterable[NetboxDevice]) -> _Devices:
+        by_serial: dict[str, list[NetboxDevice]] = defaultdict(list)
+        by_name: dict[str, list[NetboxDevice]] = defaultdict(list)
+        for device in devices:
+            by_name[device.name.lower()].append(device)
+            if device.serial:
+                by_serial[device.serial.casefold()].append(device)
+        return cls(dict(by_serial), dict(by_name))
+
+    def of_node(self, state: NodeState) -> Sequence[NetboxDevice]:
+        """Return the devices with the node's serial; those with its name where there are none."""
+        return self.by_serial.get(_serial(state)) or self.by_name.get(state.name, ())
+
+
+def _serial(state: NodeState) -> str:
+    return (state.serial or state.expected_serial or "").casefold()
+
+
+def _mismatch(serial: str, found: Sequence[NetboxDevice], taken: Collection[int]) -> str:
+    """Return why none of the devices is surely the node; nothing where the only one is.
+
+    taken  the devices that are nodes by their serials
+    """
+    device = found[0]
+    by_serial = bool(serial) and device.serial.casefold() == serial
+    if len(found) > 1:
+        return f"NetBox has {len(found)} devices with its {'serial' if by_serial else 'name'}"
+    if serial and device.serial and not by_serial:
         return f"NetBox has the serial {device.serial} for it, which is another machine"
+    if not by_serial and device.id in taken:
+        return f"NetBox's device of its name has the serial {device.serial}, which is another node"
     return ""
 
 

@@ -30,6 +30,7 @@ from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish, spares
+from clusterctl.operations.night_policy import policy_of
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import MAINTAIN, SCHEDULER_S, PartnerLender
 from clusterctl.operations.runner import claimed
@@ -210,19 +211,9 @@ def _policy_and_window(context: SiteContext, request: NightRequest) -> tuple[Nig
     with closing(context.adapters()) as adapters:
         require_scheduler(context.site, adapters.scheduler)
     window = _window(context.site, settings, request)
-    policy = policy_of(context.site, settings, request)
+    policy = policy_of(context.site, settings, request.budget)
     require_affordable(policy, len(candidates(context)), window.usual)
     return policy, window
-
-
-def policy_of(site: Site, settings: NightlySettings, request: NightRequest) -> NightPolicy:
-    return NightPolicy(
-        percent=request.budget or settings.percent,
-        most=settings.most,
-        node=timedelta(minutes=settings.node_minutes),
-        attempts=site.settings.limits.attempts,
-        expiry=timedelta(days=settings.expiry_days),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.night_policy import in_service, nightly_problem
 from clusterctl.operations.site_facts import never_installed
 from clusterctl.operations.trust import notices
 
@@ -78,9 +79,15 @@ def run(context: SiteContext, request: PlanRequest) -> PlanResult:
     nodes = _selected(context, request)
     return PlanResult(
         nodes=tuple(planned(context.site, node) for node in nodes),
-        warnings=tuple(notices(context.site)),
+        warnings=(*notices(context.site), *_nightly(context)),
         wiring=_wiring(context, nodes, all_nodes=not request.nodes),
     )
+
+
+def _nightly(context: SiteContext) -> tuple[str, ...]:
+    """Return why no night will test a node, were all of them gold."""
+    problem = nightly_problem(context.site, in_service(context.nodes()))
+    return (f"no night will test a node: {problem.message}; {problem.remedy}",) if problem is not None else ()
 
 
 def _wiring(context: SiteContext, nodes: Sequence[NodeSummary], *, all_nodes: bool) -> tuple[WiringGap, ...]:

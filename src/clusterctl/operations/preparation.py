@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from clusterctl.operations import night_policy
 from clusterctl.operations.operation import Control
 from clusterctl.operations.site_adapters import maas_settings
 from clusterctl.operations.site_facts import known_bmcs
@@ -67,8 +69,13 @@ def init(folder: Path) -> tuple[Path, ...]:
 
 
 def _site_name(folder: Path) -> str:
-    """Return the folder's name in the characters that a site's name may have, in quotes where YAML needs them."""
-    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower())[:63].strip("-") or "site"
+    """Return the folder's name in the characters that a site's name may have, in quotes where YAML needs them.
+
+    Letters lose their marks: `ümlaut` is `umlaut`.
+    """
+    plain = unicodedata.normalize("NFKD", folder.resolve().name.casefold())
+    letters = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    name = re.sub(r"[^a-z0-9]+", "-", letters)[:63].strip("-") or "site"
     return name if isinstance(yaml.safe_load(name), str) else f'"{name}"'
 
 
@@ -78,7 +85,8 @@ def doctor(folder: Path) -> DoctorResult:
     if isinstance(site, ClusterctlError):
         return DoctorResult(found=tuple(examine(site, None, CLOCK)))
     pins = replace(known_bmcs(site), learn=False)
-    return DoctorResult(found=tuple(examine(site, pins, CLOCK, [("trust", partial(diagnosis, site))])))
+    more = [(night_policy.NAME, partial(night_policy.diagnosis, site)), ("trust", partial(diagnosis, site))]
+    return DoctorResult(found=tuple(examine(site, pins, CLOCK, more)))
 
 
 def check_maas(folder: Path, request: MaasCheckRequest, control: Control) -> MaasCheckResult:

@@ -72,6 +72,10 @@ class SiteAdapters:
         """The same object as `bmcs`: a login that was rejected is not tried again for another purpose."""
         return self.bmcs
 
+    @property
+    def services(self) -> RedfishBmcs:
+        return self.bmcs
+
     @cached_property
     def installer(self) -> Installers:
         return Installers(lambda node: self._backends[backend_of(self._site, node)])

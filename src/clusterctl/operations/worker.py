@@ -35,6 +35,7 @@ from clusterctl.operations.run_log import run_log
 from clusterctl.operations.runs import RunRecord, claim_on, this_process
 from clusterctl.operations.work_queue import WorkQueue
 from clusterctl.ports import Claim
+from clusterctl.ports.journal import WORKERS
 from clusterctl.steps.executor.lease import kept, repeated
 
 log = logging.getLogger(__name__)
@@ -201,7 +202,7 @@ class Worker:
 
 def worker_claim(name: str) -> NodeId:
     """Return the subject of the claim that a worker holds while it works."""
-    return NodeId(f"worker {name}")
+    return NodeId(f"{WORKERS}{name}")
 
 
 def work(

@@ -9,6 +9,9 @@ from typing import Protocol
 from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.ports.deadline import Deadline
 
+RESERVED_MIN = 120
+"""Minutes after which a reservation of spares ends by itself: longer than the longest pause of a run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
@@ -48,6 +51,14 @@ class Jobs(Protocol):
 
     def submit(self, submission: Submission, deadline: Deadline) -> str:
         """Submit a batch job and return its id. Raises `OutcomeUnknownError` where it may have been submitted."""
+        ...
+
+    def reserve(self, name: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        """Keep other jobs off these nodes, and no others, under this name, for `RESERVED_MIN` minutes from now on."""
+        ...
+
+    def unreserve(self, name: str, deadline: Deadline) -> None:
+        """End a reservation; do nothing where there is none of this name."""
         ...
 
     def cancel(self, job: str, deadline: Deadline) -> None:

@@ -15,6 +15,8 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 
 LEASE_S = 120.0
 """Seconds that a claim lasts without being renewed, by default."""
+WORKERS = "worker "
+"""What subjects of the claims of workers on their own names begin with. One that waits for a run changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,10 @@ PREFIX = "clusterctl:"
 """What every reason of ours begins with: `clusterctl:<check>:<event>`. No other drain is ever resumed."""
 
 
+RESERVED = "reserved"
+"""State of a node that is idle, and reserved: sinfo(1)."""
+
+
 class Use(enum.Enum):
     """IDLE: no job runs on it, and one may start. OUT: no job may start. UNKNOWN: the state is not known."""
 

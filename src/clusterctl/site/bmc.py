@@ -8,7 +8,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from clusterctl.fleet.bmc.accounts import Characters, PasswordRule
-from clusterctl.site.fields import Flag, Name, Secret, TcpPort, first_duplicate, section
+from clusterctl.fleet.bmc.services import WantedServices
+from clusterctl.formats.identifiers import is_host_name
+from clusterctl.site.fields import Flag, Name, Secret, TcpPort, first_duplicate, section, unique
+from clusterctl.site.nodes import canonical_address
+
+LONGEST_NAME = 253
+"""Characters of a host's name with its domain (RFC 1035)."""
 
 
 def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -66,6 +72,43 @@ class RotationSettings:
         return PasswordRule(self.length, Characters(self.characters))
 
 
+def _server(value: str) -> str:
+    """Return a host name in lower case, or an IP address in its short form. Raises ValueError."""
+    try:
+        return canonical_address(value)
+    except ValueError:
+        bare = value.strip().lower()
+        named = len(bare) <= LONGEST_NAME and all(map(is_host_name, bare.split(".")))
+        if not named or bare.replace(".", "").isdigit():
+            raise ValueError("must be a host's name or address, like ntp1.example or 10.20.0.2") from None
+        return bare
+
+
+Server = Annotated[str, AfterValidator(_server)]
+Servers = Annotated[tuple[Server, ...], Field(max_length=2), AfterValidator(unique)]
+NameServers = Annotated[
+    tuple[Annotated[str, AfterValidator(canonical_address)], ...], Field(max_length=2), AfterValidator(unique)
+]
+
+
+@section
+class ServiceSettings:
+    """What `bmc apply` sets on the BMCs; what is left out stays as it is. Many BMCs have room for two servers each."""
+
+    ntp: Annotated[Servers, Field(description="time servers, by name or address")] = ()
+    dns: Annotated[NameServers, Field(description="name servers; those of DHCP are then not used")] = ()
+    syslog: Annotated[Server | None, Field(description="the host that gets the BMCs' logs, by syslog over UDP")] = None
+    syslog_port: TcpPort = 514
+
+    def __post_init__(self) -> None:
+        if not (self.ntp or self.dns or self.syslog):
+            raise ValueError("it asks for nothing: write ntp, dns or syslog")
+
+    @property
+    def wanted(self) -> WantedServices:
+        return WantedServices(ntp=self.ntp, dns=self.dns, syslog=self.syslog or "", syslog_port=self.syslog_port)
+
+
 @section
 class BmcSettings:
     """`first_use: pin` trusts an unknown BMC once, and pins its certificate."""
@@ -78,6 +121,9 @@ class BmcSettings:
     ] = ""
     ca_file: Annotated[str, Field(description="PEM bundle that signed the BMCs' certificates")] = ""
     rotation: Annotated[RotationSettings | None, Field(description="the rule by which passwords are changed")] = None
+    services: Annotated[
+        ServiceSettings | None, Field(description="clock, name servers and syslog target of the BMCs")
+    ] = None
     first_use: Literal["refuse", "pin"] = "refuse"
     scheme: Literal["https", "http"] = "https"
     allow_plain_http: Flag = False

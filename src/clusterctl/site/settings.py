@@ -145,6 +145,16 @@ class ClaimSettings:
 
 
 @section
+class EvidenceSettings:
+    """What the journal keeps of the evidence of checks that passed."""
+
+    pass_days: Annotated[
+        int | None,
+        Field(ge=1, le=3650, strict=True, description="after so many days journal compact removes passing raw output"),
+    ] = None
+
+
+@section
 class SiteSettings:
     """`site.yml`."""
 
@@ -182,6 +192,7 @@ class SiteSettings:
     tickets: TicketSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
+    evidence: EvidenceSettings = EvidenceSettings()
     web: WebSettings = WebSettings()
     site_keys: Annotated[
         tuple[Secret, ...],

@@ -8,6 +8,7 @@ import pytest
 
 from clusterctl.cabling.infer.plan import infer, verify_unplanned
 from clusterctl.cabling.infer.rules import alike, majority
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from tests.cabling.bench import kinds
 from tests.cabling.explain.test_restored import extra, rename, swap, wrong_rail
 from tests.cabling.world import Shape, World
@@ -129,3 +130,92 @@ def test_one_gap_alone_is_no_absent_switch():
     for world in (named, free):
         found = verify_unplanned(world.fabric()).verification
         assert not [one for one in found.explanations if one.kind.value == "absent_device"]
+
+
+def without(shape_or_plan, absent):
+    """The world of a plan in which one switch has no power."""
+    world = World(shape_or_plan.plan() if isinstance(shape_or_plan, Shape) else shape_or_plan)
+    world.cables = [cable for cable in world.cables if all(port.guid != world.guids[absent] for port in cable)]
+    return verify_unplanned(world.fabric())
+
+
+@pytest.mark.parametrize(
+    ("shape", "absent"),
+    [
+        (Shape(groups=3, rails=4, hosts=6, spines=4, cores=0, trunks=2), "spine-0"),
+        (Shape(groups=3, rails=4, hosts=6, spines=4, cores=3, trunks=2), "core-0"),
+        (Shape(groups=1, rails=4, hosts=6, spines=4, cores=0, trunks=2), "leaf-0-0"),
+        (Shape(groups=1, rails=8, hosts=6, spines=3, cores=0, trunks=2), "spine-1"),
+        (Shape(groups=1, rails=8, hosts=6, spines=2, cores=0, trunks=2), "leaf-0-5"),
+    ],
+)
+def test_an_absent_first_switch_and_one_of_few_are_named(shape, absent):
+    """Names of a row begin with the first number, and two of three switches with a gap between them are a row."""
+    found = without(shape, absent).verification
+    assert [one.devices for one in found.explanations if one.kind.value == "absent_device"] == [(absent,)]
+
+
+def test_one_of_two_spines_may_be_absent():
+    """A single spine with the second number, and free ports where the first would be, is no pass and no proof."""
+    (found,) = without(
+        Shape(groups=2, rails=8, hosts=8, spines=2, cores=0, trunks=4), "spine-0"
+    ).verification.explanations
+    assert (found.kind.value, found.tie, found.devices) == ("no_rule", True, ("spine-0",))
+
+
+def test_one_of_two_groups_lacks_an_adapter():
+    """Of two groups alike one is half: the hosts that lack an adapter are named."""
+    found = without(Shape(groups=2, rails=8, hosts=8, spines=2, cores=0, trunks=4), "leaf-0-7").verification
+    assert "lack mlx5_7" in found.explanations[0].cause
+
+
+def pods(spines: dict[int, int], *, hosts: int = 6, first: int = 81) -> WiringPlan:
+    """Pods of four leaves with spines of their own, as many as given for each."""
+    pairs = [
+        (PortName(f"pod{pod}-leaf-{leaf}", str(port)), PortName(f"pod{pod}-host{port}", f"mlx5_{leaf}"))
+        for pod in spines
+        for leaf in range(4)
+        for port in range(1, hosts + 1)
+    ]
+    trunks = [
+        (PortName(f"pod{pod}-leaf-{leaf}", str(first + spine)), PortName(f"pod{pod}-spine-{spine}", str(1 + leaf)))
+        for pod, count in spines.items()
+        for leaf in range(4)
+        for spine in range(count)
+    ]
+    tops = [
+        (PortName(f"pod{pod}-spine-{spine}", "81"), PortName("core-0", str(10 * pod + spine)))
+        for pod, count in spines.items()
+        for spine in range(count)
+        if len(spines) > 1
+    ]
+    cables = tuple(PlannedCable(a, b) for a, b in (*pairs, *trunks, *tops))
+    return WiringPlan(cables, frozenset(b.device for _, b in pairs))
+
+
+def test_a_pod_with_fewer_uplinks_than_its_like_is_no_pass():
+    """The last spine of a pod is absent: the leaves of the other pods lead up to more."""
+    (finding,) = without(pods({1: 4, 2: 4, 3: 4}), "pod2-spine-3").inference.absent
+    assert (finding.kind.value, finding.tie) == ("no_rule", True)
+    assert finding.devices == tuple(f"pod2-leaf-{leaf}" for leaf in range(4))
+    other_kind = infer(World(pods({1: 4, 2: 4, 3: 2})).fabric())
+    assert other_kind.absent == ()
+
+
+def test_last_ports_that_alone_are_free_are_no_pass():
+    """Leaves whose hosts fill one half, and uplinks the other half but for the last port, may lack a spine."""
+    full = pods({1: 64}, hosts=64, first=65)
+    (finding,) = without(full, "pod1-spine-63").verification.explanations
+    assert (finding.kind.value, finding.tie) == ("no_rule", True)
+    assert "port 128" in finding.cause
+    hosts_leave_ports_free_too = infer(World(pods({1: 63}, hosts=60, first=65)).fabric())
+    assert hosts_leave_ports_free_too.absent == ()
+
+
+def test_what_cannot_be_seen_is_reported():
+    """A fabric without a finding still reports that a last switch would leave no trace, and numbers that no host has."""
+    found = without(Shape(groups=1, rails=8, hosts=6, spines=3, cores=0, trunks=2), "spine-2")
+    assert found.verification.as_planned
+    assert "first or last switch" in found.inference.limits[0]
+    holes = without(Shape(groups=1, rails=8, hosts=6, spines=3, cores=0, trunks=2), "leaf-0-3").inference.limits
+    assert any("mlx5_3" in limit for limit in holes)

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.edges.ansible.controller_transport.playbooks import with_reason
+from clusterctl.edges.ansible.workspace import Workspace
 from clusterctl.fleet.errors import CancelledError, EdgeError, UsageError
 from clusterctl.fleet.finding import Observed, Origin
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
@@ -251,3 +253,18 @@ def test_another_host_key_is_refused(work_dir: Path, sshd: HostAddress) -> None:
 
     assert (outcome.ok, outcome.unreachable) == (False, True)
     assert "host key" in outcome.message.lower()
+
+
+def test_a_message_of_ssh_that_ansible_lost_is_asked_again(work_dir: Path, sshd: HostAddress) -> None:
+    """On a busy machine Ansible reports a broken pipe before ssh has ended with its reason."""
+    impostor = replace(sshd, host_key=key_pair()[1])
+    lost = PlayOutcome(sshd.name, ok=False, changed=0, unreachable=True, message="[Errno 32] Broken pipe")
+    workspace = Workspace.create(work_dir)
+    try:
+        workspace.pin([impostor])
+        found = with_reason(lost, [impostor], workspace, Deadline.after(900))
+    finally:
+        workspace.remove()
+
+    assert found.message.startswith("[Errno 32] Broken pipe (")
+    assert "host key" in found.message.lower()

@@ -71,6 +71,20 @@ def test_a_run_with_claims_is_not_disturbed(book: SqlJournal, url: str, tmp_path
     book.append([started()], claim=held)
 
 
+def test_a_worker_that_waits_is_in_no_way_of_a_compaction(book: SqlJournal, url: str) -> None:
+    """A site whose workers always run can be compacted; a restore still wants them stopped."""
+    (claim,) = book.claim([NodeId("worker w1")], "r2").granted.values()
+    backup.compact(url)
+    assert not book.renew([claim])
+    with pytest.raises(ConflictError, match="run r2"):
+        require_released(url)
+
+
+def require_released(url: str) -> None:
+    with backup.opened(url) as database:
+        database.write(backup.require_idle)
+
+
 def killed(*_: object) -> None:
     raise KeyboardInterrupt
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.os_images import BootFolder, OsImage, ensure
+from clusterctl.edges.os_images import BootFolder, OsImage
 from clusterctl.edges.os_images.initramfs import script
+from clusterctl_lab.metal.os_image import ensure_os_image
 from tests.edges.os_images.interface_kit import TOKEN, Installer, serving
 from tests.edges.os_images.machine_kit import GATEWAY, OVMF, Drive, VirtualMachine
 from tests.ports import reserve_port
@@ -36,7 +37,7 @@ BOOT_SECONDS = 900.0
 @pytest.fixture(scope="module")
 def image() -> OsImage:
     """Built once for all tests and labs of this machine."""
-    return ensure(BOOT, small=True, progress=print)
+    return ensure_os_image(print)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.os_images.apt import bare
-from clusterctl.edges.os_images.ensure import LOADERS, place_loaders
+from clusterctl.edges.os_images.builder import LOADERS, place_loaders
 from clusterctl.edges.os_images.initramfs import choose, write_newc
 from clusterctl.edges.os_images.recipe import Recipe, default_name
 from clusterctl.edges.os_images.rootfs import newest_kernel

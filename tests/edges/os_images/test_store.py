@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.os_images.ensure import LOADERS, place_loaders
+from clusterctl.edges.os_images.builder import LOADERS, place_loaders
 from clusterctl.edges.os_images.store import BootFolder, DeployerManifest, ImageManifest, OsImage
 from clusterctl.edges.pxe.accounts import InstallAccount, require_readable
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError

@@ -95,6 +95,12 @@ class ServedAttempts:
         url = f"{self.base}/t/{token or self.attempt.token}/{name}"
         return requests.post(url, data=body.encode() if isinstance(body, str) else body, timeout=600)
 
+    def another(self, number: int) -> InstallAttempt:
+        """Arm another machine."""
+        mac, serial = Mac(f"02:00:00:00:01:{number:02x}"), Serial(f"SN1{number:03}")
+        attempt = armed(f"node1{number:02}", id=f"{number:08x}", macs=(mac,), serial=serial)
+        return self.attempts.put(attempt, {"overlay.tar": b"a tar"})
+
     @property
     def now(self) -> InstallAttempt:
         found = self.attempts.find(self.attempt.node)

@@ -317,8 +317,8 @@ def test_the_brake_on_images(served: ServedAttempts) -> None:
     """Beyond so many images at once: 503 and when to ask again; other files always come, and places come free again."""
     _large_image(served)
     (served.boot_folder / "vmlinuz").write_bytes(b"k")
-    slow = [_image_of(served, "/files/images/x", index) for index in range(4)]
-    beyond = served.get("/files/images/x")
+    slow = [_image_of(served, served.another(index).token, index) for index in range(4)]
+    beyond = served.get(f"/t/{served.attempt.token}/files/images/x")
     assert beyond.status_code == 503
     assert int(beyond.headers["Retry-After"]) > 0
     assert served.get("/files/vmlinuz").status_code == 200
@@ -327,23 +327,36 @@ def test_the_brake_on_images(served: ServedAttempts) -> None:
     _until_an_image_is_sent(served)
 
 
-def test_one_address_takes_no_place_of_the_others(served: ServedAttempts) -> None:
-    """It is sent two images at a time, and the next machine has its own at once."""
+def test_one_machine_takes_no_place_of_the_others(served: ServedAttempts) -> None:
+    """Its token is sent two images at a time, from whatever addresses; the next machine is sent its own at once."""
     _large_image(served)
-    held = [_image_of(served, "/files/images/x", 0) for _ in range(2)]
-    with one_connection(served, "127.0.0.10") as third:
-        third.sendall(b"GET /files/images/x HTTP/1.1\r\nHost: x\r\n\r\n")
+    token = served.another(1).token
+    held = [_image_of(served, token, index) for index in range(2)]
+    with one_connection(served, "127.0.0.20") as third:
+        third.sendall(f"GET /t/{token}/files/images/x HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert third.recv(12) == b"HTTP/1.1 503"
-    assert served.get("/files/images/x", headers={"Range": "bytes=0-9"}).status_code == 206
+    _until_an_image_is_sent(served, tries=1)
     for answer in held:
         answer.close()
+
+
+def test_images_need_a_token(served: ServedAttempts) -> None:
+    """Any machine of the network could take every place without one: images, links to them, and ISOs of gigabytes."""
+    _large_image(served)
+    (served.boot_folder / "current").symlink_to("images")
+    (served.boot_folder / "noble").mkdir()
+    (served.boot_folder / "noble" / "ubuntu.ISO").write_bytes(b"iso")
+    for path in ("images/x", "current/x", "noble/ubuntu.ISO"):
+        assert served.get(f"/files/{path}").status_code == 404, path
+        reply = served.get(f"/t/{served.attempt.token}/files/{path}", headers={"Range": "bytes=0-2"})
+        assert reply.status_code == 206, path
 
 
 def test_a_transfer_that_is_not_read_is_ended(tmp_path: Path) -> None:
     """Its connection stays open and takes nothing: its place comes free for the next machine."""
     with serving(tmp_path, 1, ConnectionLimits(write_s=0.5)) as served:
         _large_image(served)
-        with _image_of(served, "/files/images/x", 0) as held:
+        with _image_of(served, served.another(1).token, 0) as held:
             _until_an_image_is_sent(served)
             with suppress(ConnectionError):
                 while held.recv(1 << 20):  # ends when the service has closed, long before 256 MiB
@@ -357,31 +370,31 @@ def _large_image(served: ServedAttempts) -> None:
         file.truncate(256 << 20)
 
 
-def _image_of(served: ServedAttempts, path: str, index: int) -> socket.socket:
+def _image_of(served: ServedAttempts, token: str, index: int) -> socket.socket:
     """A machine of its own address that has begun to read an image."""
     client = one_connection(served, f"127.0.0.{10 + index}")
-    client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    client.sendall(f"GET /t/{token}/files/images/x HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     assert client.recv(15) == b"HTTP/1.1 200 OK"
     return client
 
 
-def _until_an_image_is_sent(served: ServedAttempts) -> None:
-    for _ in range(600):
-        if served.get("/files/images/x", headers={"Range": "bytes=0-9"}).status_code == 206:
+def _until_an_image_is_sent(served: ServedAttempts, tries: int = 600) -> None:
+    for _ in range(tries):
+        reply = served.get(f"/t/{served.attempt.token}/files/images/x", headers={"Range": "bytes=0-9"})
+        if reply.status_code == 206:
             return
         threading.Event().wait(0.1)
     pytest.fail("no place came free")
 
 
 def test_an_image_has_one_name_and_one_limit(served: ServedAttempts) -> None:
-    """A link to it is braked, too; a detour in the path is no file; a wrong token neither serves nor records anything."""
+    """A link to it is braked, too; a wrong token neither serves nor records anything."""
     _large_image(served)
     (served.boot_folder / "current").symlink_to("images")
-    slow = [_image_of(served, f"/t/{served.attempt.token}/files/images/x", index) for index in range(4)]
-    assert served.get("/files/current/x").status_code == 503
+    slow = [_image_of(served, served.another(index).token, index) for index in range(4)]
+    assert served.get(f"/t/{served.attempt.token}/files/current/x").status_code == 503
     before = served.now
     assert served.get("/t/0123/files/images/x").status_code == 404
-    assert served.get("/files/images/x").status_code == 503
     assert served.now == before
     for answer in slow:
         answer.close()
@@ -429,7 +442,7 @@ def one_connection(served: ServedAttempts, own: str = "127.0.0.1") -> socket.soc
 
 
 def test_places_are_counted() -> None:
-    downloads = Downloads(3, per_host=2)
+    downloads = Downloads(3, per_token=2)
     assert [downloads.begin("a") for _ in range(3)] == [True, True, False]
     assert [downloads.begin("b") for _ in range(2)] == [True, False]
     downloads.end("a")

@@ -67,6 +67,7 @@ def running(folder: Path, times: ProcessTimes = TIMES, **account: int) -> Iterat
     boot_folder = folder / "boot"
     (boot_folder / "images").mkdir(parents=True)
     (boot_folder / "images" / "x").write_bytes(b"an image")
+    (boot_folder / "boot").write_bytes(b"an image")
     attempts = AttemptStore(folder / "state" / "machines")
     attempt = attempts.put(armed(), {"overlay.tar": b"a tar"})
     handlers = BootHandlers(BASE, attempts, TickingClock())
@@ -100,8 +101,8 @@ def the_whole_service(found: Running) -> None:
     assert found.get(f"/t/{token}/probe.sh").text == HELLO
     assert found.get(f"/t/{token}/overlay.tar").content == b"a tar"
     assert found.get(f"/t/{token}/files/images/x").content == b"an image"
-    part = requests.get(found.url + "/files/images/x", headers={"Range": "bytes=3-"}, timeout=LONG_S)
-    several = requests.get(found.url + "/files/images/x", headers={"Range": "bytes=0-1,3-4"}, timeout=LONG_S)
+    part = requests.get(found.url + "/files/boot", headers={"Range": "bytes=3-"}, timeout=LONG_S)
+    several = requests.get(found.url + "/files/boot", headers={"Range": "bytes=0-1,3-4"}, timeout=LONG_S)
     assert (part.status_code, part.content, several.status_code) == (206, b"image", 206)
     for name in POST_BYTES:
         assert requests.post(f"{found.url}/t/{'0' * 64}/{name}", data=b"x", timeout=LONG_S).status_code == 404

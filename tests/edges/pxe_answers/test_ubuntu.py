@@ -112,7 +112,8 @@ def test_each_series_gets_its_mirror_in_its_own_format() -> None:
 def test_the_kernel_arguments_name_iso_and_seed() -> None:
     """cloud-init of 22.04 takes a seed over HTTP by its older name only; both need the slash at the end."""
     assert ubuntu.kernel_arguments(job(ReleaseSeries.JAMMY)) == (
-        "ip=dhcp BOOTIF={bootif} url=http://10.9.0.1:8080/files/noble/ubuntu.iso cloud-config-url=/dev/null autoinstall "
+        "ip=dhcp BOOTIF={bootif} url=http://10.9.0.1:8080/t/0123456789abcdef0123456789abcdef/files/noble/ubuntu.iso "
+        "cloud-config-url=/dev/null autoinstall "
         "ds=nocloud-net;s=http://10.9.0.1:8080/t/0123456789abcdef0123456789abcdef/ console=tty0 console=ttyS0"
     )
     assert " ds=nocloud;s=http" in ubuntu.kernel_arguments(job(ReleaseSeries.NOBLE))

@@ -17,6 +17,7 @@ from clusterctl.fleet.blame import Failure, Layer
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.job_policy import JobPolicy
+from clusterctl.fleet.node import Stage
 from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.adapters import Access
@@ -109,7 +110,8 @@ def followed(site: JobSite, run: str) -> SupervisedRun:
 
 def test_a_lost_gpu_costs_one_restart(slurm: SlurmCluster, site: JobSite) -> None:
     """The run completes on the other nodes; the suspect is drained; the manifests show what differs."""
-    ordered = job_run.run(site.context, request(site, LOSES_ITS_GPU), Control())
+    ordered = job_run.run(site.context, request(site, LOSES_ITS_GPU, replace(QUICK, quarantine=True)), Control())
+    eventually(lambda: slurm.states()["c3"] == "reserved")  # the spare
     found = followed(site, ordered.id)
     assert found.outcome is JobOutcome.COMPLETED, found.reason
     first, second = found.attempts
@@ -120,6 +122,9 @@ def test_a_lost_gpu_costs_one_restart(slurm: SlurmCluster, site: JobSite) -> Non
     assert (first.ended.first, first.ended.last, first.ended.saved) == (1, 13, 10)
     assert (second.ended.first, second.ended.last, second.ended.state) == (11, 13, "COMPLETED")
     assert slurm.states()["c2"] == "drained"
+    (blamed,) = site.context.states(["c2"])
+    assert (blamed.stage, blamed.cause.startswith(f"job {first.job} of {found.id}: ")) == (Stage.QUARANTINED, True)
+    eventually(lambda: slurm.states()["c3"] == "idle")
     assert slurm.reasons()["c2"] == f"clusterctl:job:{found.id}"
     changed = {one.field: (one.first, one.second) for one in diff(site.context, first.job, second.job)}
     assert changed["nodes"] == ("c1, c2", "c1, c3")

@@ -130,16 +130,24 @@ class OneLogin:
 
 
 @contextmanager
-def network(folder: Path, trees: dict[str, Tree], *, ends: dt.timedelta = dt.timedelta(days=1)) -> Iterator[Network]:
-    """All of them listen while the block runs; their certificates are of one authority, and end so far from now."""
+def network(
+    folder: Path, trees: dict[str, Tree], *, ends: dt.timedelta = dt.timedelta(days=1), one_bmc: bool = False
+) -> Iterator[Network]:
+    """All of them listen while the block runs; their certificates are of one authority, and end so far from now.
+
+    `one_bmc`: they are addresses of one BMC, which has one certificate.
+    """
     made = Network(folder, reserve_port(*trees))
     key = ec.generate_private_key(ec.SECP256R1())
     authority = _certificate("authority", key, None, dt.timedelta(days=1))
     (folder / "ca.pem").write_bytes(authority.public_bytes(serialization.Encoding.PEM))
     with ExitStack() as stack:
+        own = ec.generate_private_key(ec.SECP256R1())
+        certificate = _certificate(",".join(trees), own, (authority, key), ends)
         for address, tree in trees.items():
-            own = ec.generate_private_key(ec.SECP256R1())
-            certificate = _certificate(address, own, (authority, key), ends)
+            if not one_bmc:
+                own = ec.generate_private_key(ec.SECP256R1())
+                certificate = _certificate(address, own, (authority, key), ends)
             made.presented[address] = hashlib.sha256(certificate.public_bytes(serialization.Encoding.DER)).hexdigest()
             pem = folder / f"{address}.pem"
             form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -170,7 +178,7 @@ def _certificate(
     by: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None,
     ends: dt.timedelta,
 ) -> x509.Certificate:
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name.partition(",")[0])])
     issuer, signer = (by[0].subject, by[1]) if by else (subject, key)
     until = dt.datetime.now(dt.UTC) + ends
     begins = min(until, dt.datetime.now(dt.UTC)) - dt.timedelta(days=1)
@@ -178,6 +186,6 @@ def _certificate(
     if by is None:
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     else:
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(name))])
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(one)) for one in name.split(",")])
         builder = builder.add_extension(names, critical=False)
     return builder.sign(signer, hashes.SHA256())

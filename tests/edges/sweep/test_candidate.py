@@ -11,8 +11,9 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe
-from clusterctl.fleet.bmc.observation import SweepOutcome
-from clusterctl.fleet.errors import CancelledError
+from clusterctl.edges.redfish.sweep.candidate import LoginLimiter
+from clusterctl.fleet.bmc.observation import Greeting, SweepOutcome
+from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.ports import Deadline
 from tests.edges.sweep.kit import PASSWORD, QUICK, SESSIONS, Network, OneLogin, network
 from tests.edges.sweep.shapes import ROOT, SHAPES, dell, hpe, openbmc, supermicro
@@ -81,7 +82,8 @@ def test_an_ilo_that_rejects_wrongly(tmp_path: Path) -> None:
 def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
     """A BMC that rejected us is not asked again at its other address: its lock-out counts both."""
     other = "127.77.0.2"
-    with network(tmp_path, {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}) as net:
+    trees = {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}
+    with network(tmp_path, trees, one_bmc=True) as net:
         for bmc in net.bmcs.values():
             bmc.password = "another"
         probe = CandidateProbe(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
@@ -89,6 +91,36 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
         assert [seen.outcome for seen in both] == [SweepOutcome.REJECTED] * 2
         assert HOST in both[1].cause
         assert (net.bmcs[HOST].logins, net.bmcs[other].logins) == (1, 0)
+
+
+def test_a_bmc_that_claims_to_be_another_bars_none(tmp_path: Path) -> None:
+    """It shows the UUID and serial of another BMC and rejects the login: the other one is asked all the same."""
+    other = "127.77.0.2"
+    with network(tmp_path, {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}) as net:
+        net.bmcs[HOST].password = "another"
+        probe = CandidateProbe(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
+        both = [probe(host, Deadline.after(60)) for host in (HOST, other)]
+        assert [seen.outcome for seen in both] == [SweepOutcome.REJECTED, SweepOutcome.IDENTIFIED]
+
+
+def test_the_login_waits_no_longer_than_the_deadline() -> None:
+    """Another thread asks the same BMC and does not come back: the wait ends as that of any request."""
+    limiter, timer = LoginLimiter(), FakeTimer()
+    one, other = Deadline.after(60, timer=timer), Deadline.after(0, timer=timer)
+    with (
+        limiter.login(HOST, "certificate", Greeting(uuid="u"), one),
+        pytest.raises(UnreachableError, match="another address of the same BMC"),
+        limiter.login("127.77.0.2", "certificate", Greeting(uuid="u"), other),
+    ):
+        pass
+
+
+def test_a_stranger_sends_little(net: Network) -> None:
+    """Whatever answers at an address is read up to 4 MiB, not to the 16 MiB of each of a machine's resources."""
+    net.bmcs[HOST].tree[ROOT] = {**net.bmcs[HOST].tree[ROOT], "Oem": "x" * (5 << 20)}
+    seen = net.visit(HOST)
+    assert (seen.outcome, net.bmcs[HOST].posted) == (SweepOutcome.FAILED, [])
+    assert "bytes" in seen.cause
 
 
 def test_an_unknown_certificate_gets_no_login(net: Network) -> None:

@@ -30,9 +30,11 @@ def tree_of(case: dict[str, Any]) -> dict[str, Any]:
         del links["Systems"]
     found: dict[str, Any] = {ROOT: {"RedfishVersion": "1.17.0", **links, **case["root"]}}
     found[f"{ROOT}/Systems"] = collection(f"{ROOT}/Systems", list(case["systems"] or ()))
-    found[f"{ROOT}/Chassis"] = collection(f"{ROOT}/Chassis", case["chassis"])
+    found[f"{ROOT}/Chassis"] = collection(f"{ROOT}/Chassis", list(case["chassis"]))
     found[f"{ROOT}/Managers"] = collection(f"{ROOT}/Managers", ["bmc"])
     found[f"{ROOT}/Managers/bmc"] = {"Id": "bmc"}
+    for name in case["chassis"]:
+        found[f"{ROOT}/Chassis/{name}"] = {"Id": name, **case.get("chassis_types", {}).get(name, {})}
     for name, body in (case["systems"] or {}).items():
         found[f"{ROOT}/Systems/{name}"] = {"Id": name, "Name": name, **body}
     return found

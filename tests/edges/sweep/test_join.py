@@ -130,3 +130,20 @@ def test_two_machines_in_one_place() -> None:
     found = joined([seen(A, "S1")], plan("n9", C, "S9", "A01", 4), listed=listed[:1])
     assert kinds(found) == [ConflictKind.SAME_PLACE, ConflictKind.NOT_FOUND, ConflictKind.UNPLANNED]
     assert written(found) == []
+
+
+def test_what_a_bmc_claims_keeps_no_other_out() -> None:
+    """Its serial is another's address, or a node's name; it has the MAC of another's line: only it is left out."""
+    honest = [seen(A, "S1", 1), seen(B, "S2", 2)]
+    listed = [Listed("v.csv:2", "S1", mac(1), "", "A01", 4), Listed("v.csv:3", "S2", mac(2), "", "A01", 8)]
+    for claim in (A, "n1", "v.csv:2"):
+        found = joined([*honest, seen(C, claim, 1)], plan("n1", A, "S1"), plan("n3", C, "S3"), listed=listed)
+        assert {ConflictKind.OTHER_MACHINE, ConflictKind.OTHER_SERIAL} <= {*kinds(found)}
+        assert written(found) == [A, B]
+
+
+def test_a_stranger_that_reports_an_address_as_its_serial_stays_reported() -> None:
+    """What was written to the sheet settles the conflicts of those machines, not of one that names their address."""
+    web = seen(C, A)
+    found = joined([seen(A, "S1"), web], plan("n1", A, "S1"), plan("n3", C, "S3")).settled()
+    assert ConflictKind.UNPLANNED in kinds(found)

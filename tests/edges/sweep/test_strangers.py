@@ -128,7 +128,7 @@ def test_two_at_once_of_one_bmc(tmp_path: Path) -> None:
     """One BMC at many addresses, visited at the same time: one login at a time, one rejection in all."""
     hosts = [f"127.77.0.{number}" for number in range(1, 7)]
     trees = {host: dell(host, "D1", "02:00:00:00:00:01") for host in hosts}
-    with network(tmp_path, trees) as net:
+    with network(tmp_path, trees, one_bmc=True) as net:
         for bmc in net.bmcs.values():
             bmc.password = "another"
         probe = CandidateProbe(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)

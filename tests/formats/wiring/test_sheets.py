@@ -13,7 +13,7 @@ import yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.wiring.columns import NEEDED, find_columns
 from clusterctl.formats.wiring.plan import decode_draft
-from clusterctl.formats.wiring.ports import port_name
+from clusterctl.formats.wiring.ports import gbps_of, port_name
 
 DATA = Path(__file__).parent / "data"
 
@@ -26,6 +26,14 @@ def cases(name: str) -> list[dict[str, Any]]:
 def test_ports(case):
     """Each spelling is the port that its source has."""
     assert port_name(case["cell"]) == case["port"]
+
+
+@pytest.mark.parametrize(
+    ("text", "gbps"), [("1.6T", 1600), ("1.6 Tb/s", 1600), ("0.8Tbps", 800), ("800G", 800), ("XDR", 800), ("T", None)]
+)
+def test_rates(text, gbps):
+    """Terabits are rates too, as the data sheets of XDR write them."""
+    assert gbps_of("".join(text.split())) == gbps
 
 
 @pytest.mark.parametrize("case", cases("headings.yml"), ids=lambda case: case["headings"])

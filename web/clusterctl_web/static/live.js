@@ -1,12 +1,33 @@
 "use strict";
-// Filters the tiles, and replaces those that the service reports as changed.
+// Filters the tiles, and replaces those that the service reports as changed. The service knows the parts of each node.
 const racks = document.getElementById("racks");
 const filter = document.getElementById("filter");
 const shown = document.getElementById("shown");
 const live = document.getElementById("live");
 
+let found = new Set(); // names of nodes that the service has found by their parts
+let waiting = 0;
+
 function matches(tile) {
-  return filter.value.toLowerCase().split(/\s+/).every((word) => tile.dataset.text.includes(word));
+  return found.has(tile.id.slice("tile-".length))
+    || filter.value.toLowerCase().split(/\s+/).every((word) => tile.dataset.text.includes(word));
+}
+
+async function ask(text) {
+  const answer = await fetch(`/search?q=${encodeURIComponent(text)}`);
+  if (answer.ok && filter.value.trim() === text) {
+    found = new Set((await answer.json()).nodes);
+    apply();
+  }
+}
+
+function search() {
+  clearTimeout(waiting);
+  found = new Set();
+  const text = filter.value.trim();
+  if (text.length > 2) {
+    waiting = setTimeout(() => ask(text).catch(() => {}), 250); // without an answer, the tiles' own texts are left
+  }
 }
 
 function apply() {
@@ -49,8 +70,10 @@ filter.closest("p").hidden = false;
 filter.value = new URLSearchParams(location.hash.slice(1)).get("q") || "";
 filter.addEventListener("input", () => {
   history.replaceState(null, "", filter.value ? `#q=${encodeURIComponent(filter.value)}` : location.pathname);
+  search();
   apply();
 });
+search();
 apply();
 
 const changes = new EventSource(`/changes?since=${racks.dataset.seq}`);

@@ -1,7 +1,8 @@
 """Runs on a node, as the built-in probe `nvme-health SECONDS`: health and error log of each NVMe drive, all at once.
 
 Standard library only, Python 3.9. The drives are those of lsblk; each is read by `nvme smart-log` and `nvme error-log`
-(nvme-cli). A drive that does not answer within SECONDS is reported as such; the others' answers are printed.
+(nvme-cli). Those that hold the running system's root or boot partition are marked. A drive that does not answer within
+SECONDS is reported as such; the others' answers are printed.
 """
 
 from __future__ import annotations
@@ -13,25 +14,32 @@ import sys
 from typing import Any, Callable, Dict, Iterable
 
 from clusterctl_burnin.node.processes import Result, ask, ask_all
+from clusterctl_burnin.node.programs.nvme_read import LISTED, mounted
 
 Ask = Callable[..., Result]
 Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
+BOOT = frozenset({"/", "/boot", "/boot/efi"})
 
 
-def drives(listed: str) -> dict[str, dict[str, str]]:
+def drives(listed: str) -> dict[str, dict[str, Any]]:
     """Return the NVMe drives by their kernel names; of a drive with several namespaces, the first."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for disk in json.loads(listed)["blockdevices"]:
         serial = (disk["serial"] or "").strip()
         known = {drive["serial"] for drive in found.values() if drive["serial"]}
-        if disk["type"] == "disk" and disk["name"].startswith("nvme") and serial not in known:
-            found[disk["name"]] = {"serial": serial, "model": (disk["model"] or "").strip()}
+        if disk["type"] != "disk" or not disk["name"].startswith("nvme"):
+            continue
+        if serial not in known:
+            model = (disk["model"] or "").strip()
+            found[disk["name"]] = {"serial": serial, "model": model, "boot": bool(mounted(disk) & BOOT)}
+        elif mounted(disk) & BOOT:
+            next(drive for drive in found.values() if drive["serial"] == serial)["boot"] = True
     return found
 
 
 def main(ask: Ask, gather: Gather) -> int:
-    """Print `{"drives": [{name, serial, model, code, output, log, errors}]}`; a log is null where the tool failed."""
-    code, listed, stderr = ask("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL")
+    """Print `{"drives": [{name, serial, model, boot, code, output, log, errors}]}`; a log is null after a failure."""
+    code, listed, stderr = ask(*LISTED)
     if code != 0:
         sys.stderr.write(stderr)
         return code
@@ -59,7 +67,7 @@ def error_log(answer: Result) -> Any:
         return None
 
 
-def entry(name: str, drive: dict[str, str], answer: Result) -> dict[str, Any]:
+def entry(name: str, drive: dict[str, Any], answer: Result) -> dict[str, Any]:
     code, out, stderr = answer
     try:
         log = json.loads(out) if code == 0 else None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.explain.verify import CablingVerification, verify
-from clusterctl.cabling.infer.absent import absent_switches
+from clusterctl.cabling.infer.absent import Switches, absent_switches, far_ports
 from clusterctl.cabling.infer.lacking import lacking_adapters
 from clusterctl.cabling.infer.rules import HostCable, HostCablingRule, TrunkRule, infer_hosts, infer_trunks, tiers
+from clusterctl.cabling.infer.uneven import fewer_uplinks, last_ports_free, missing_numbers
 from clusterctl.cabling.names import Hosts, Named, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
@@ -23,7 +24,7 @@ _NO_PLAN = WiringPlan((), frozenset())
 class Inference:
     """`plan` has the cables that the rules require, and as they are the `unjudged` ones that no rule covers; `rules`
     are the texts of the rules; `absent` the switches that the rules miss, or
-    else hosts that lack an adapter.
+    else what suggests that one is absent; `limits` the texts of what cannot be seen without a plan.
     """
 
     plan: WiringPlan
@@ -31,6 +32,7 @@ class Inference:
     unjudged: int
     rules: tuple[str, ...]
     absent: tuple[CablingExplanation, ...] = ()
+    limits: tuple[str, ...] = ()
 
 
 def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
@@ -47,8 +49,34 @@ def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
     rest = [ends for ends in observed if ends.isdisjoint(ruled)]
     cables = [PlannedCable(min(ends), max(ends)) for ends in (*expected, *sorted(rest, key=sorted))]
     plan = WiringPlan(tuple(cables), frozenset(port.device for port in adapters))
-    absent = tuple(absent_switches(trunks, by_tier.pods, level)) or tuple(lacking_adapters(host_cables, by_host.groups))
-    return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier), absent)
+    switches = _switches(by_tier.pods, level, trunks, host_cables)
+    absent = tuple(absent_switches(switches)) or (
+        *lacking_adapters(host_cables, by_host.groups),
+        *fewer_uplinks(switches),
+        *last_ports_free(switches, _port_counts(fabric, named)),
+    )
+    limits = (_LIMIT, *missing_numbers(host_cables))
+    return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier), absent, limits)
+
+
+_LIMIT = (
+    "an absent first or last switch of a row, and hosts without any cable, may leave no trace: "
+    "only a wiring plan (--plan) shows them"
+)
+
+
+def _switches(
+    pods: tuple[tuple[str, ...], ...], level: Mapping[str, int], trunks: list[Ends], host_cables: list[HostCable]
+) -> Switches:
+    hosts: dict[str, set[int]] = defaultdict(set)
+    for cable in host_cables:
+        hosts[cable.leaf.device].add(cable.number)
+    return Switches(pods, level, far_ports(trunks), dict(hosts))
+
+
+def _port_counts(fabric: Fabric, named: Named) -> dict[str, int]:
+    """Return the number of cages' ports by the name of the switch: an odd last one leads to its aggregation node."""
+    return {name.device: fabric.devices[port.guid].ports // 2 * 2 for port, name in named.ports.items()}
 
 
 def _adapters(fabric: Fabric, named: Named) -> set[PortName]:

@@ -127,6 +127,10 @@ class Workspace:
         return self.root / "inventory.json"
 
     @property
+    def known_hosts(self) -> Path:
+        return self.root / "known_hosts"
+
+    @property
     def environment(self) -> dict[str, str]:
         """Return all variables that Ansible inherits: no agent, no proxy, no setting of the operator."""
         return {
@@ -154,7 +158,7 @@ class Workspace:
         """Write the trusted host keys, and return their file."""
         with disk_explained("cannot write the hosts' keys", self.root):
             self._write("known_hosts", "".join(known_hosts_line(host) for host in hosts))
-        return self.root / "known_hosts"
+        return self.known_hosts
 
     def remove(self) -> None:
         """Remove and unlock the folder."""
@@ -184,7 +188,7 @@ class Workspace:
             "pipelining": "true",
             "retries": "2",
             "control_path_dir": str(self.root / "c"),
-            "ssh_args": " ".join(ssh_options(self.root / "known_hosts", ControlMaster="auto", ControlPersist="60s")),
+            "ssh_args": " ".join(ssh_options(self.known_hosts, ControlMaster="auto", ControlPersist="60s")),
         }
         text = io.StringIO()
         config.write(text)

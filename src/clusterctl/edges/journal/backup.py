@@ -5,7 +5,6 @@ encrypted where the site has keys.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,10 +19,12 @@ from sqlalchemy import Connection, Table, delete, func, insert, select, text
 from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.journal import claims, encrypted_backup, states
 from clusterctl.edges.journal.database import Database, bring_up, connect
+from clusterctl.edges.journal.named_evidence import digests_in
 from clusterctl.edges.journal.tables import claim, event, evidence, incident_state, node_state, stream_head
 from clusterctl.edges.journal.verification import BATCH, Verification, rows_of, verify_database
 from clusterctl.edges.site.site_keys import SiteKeys
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
+from clusterctl.ports.journal import WORKERS
 
 KEYS: Mapping[Table, str] = {
     event: "seq",
@@ -36,7 +37,6 @@ KEYS: Mapping[Table, str] = {
 SQLITE = "sqlite:///"
 SQLITE_HEADER = b"SQLite format 3\0"
 """What every database file of SQLite begins with (https://sqlite.org/fileformat.html)."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @contextmanager
@@ -198,9 +198,9 @@ def _replace(reading: Connection, writing: Connection) -> None:
         writing.execute(select(func.setval(sequence, func.greatest(func.nextval(sequence), last))))
 
 
-def require_idle(connection: Connection) -> None:
-    """Raise `ConflictError` where a run has claims."""
-    owners = claims.live(connection)
+def require_idle(connection: Connection, but: str = "") -> None:
+    """Raise `ConflictError` where a run has claims. but: claims on subjects that begin so do not count."""
+    owners = claims.live(connection, but)
     if owners:
         remedy = "let that run end, or stop it; then run the command again"
         raise ConflictError(f"nodes are {owners[0]}", where="the journal", remedy=remedy)
@@ -218,7 +218,7 @@ def surplus(connection: Connection) -> Surplus:
     """Return the evidence that no event names: left by runs that were killed before they recorded a report."""
     named: set[str] = set()
     for row in rows_of(connection, event, "seq"):
-        named.update(_DIGEST.findall(f"{row['evidence']} {row['data']}"))
+        named.update(digests_in(row["evidence"], row["data"]))
     sizes = connection.execute(select(evidence.c.digest, func.length(evidence.c.content))).all()
     unnamed = [(digest, size) for digest, size in sizes if digest not in named]
     return Surplus(tuple(digest for digest, _ in unnamed), sum(size for _, size in unnamed))
@@ -231,7 +231,7 @@ def compact(url: str) -> Surplus:
     """
 
     def work(connection: Connection) -> Surplus:
-        require_idle(connection)
+        require_idle(connection, WORKERS)
         found = surplus(connection)
         for start in range(0, len(found.digests), BATCH):
             batch = found.digests[start : start + BATCH]

@@ -234,12 +234,16 @@ def _named(nodes: Sequence[NodeId]) -> Select[tuple[str]]:
     return select(asked.c.node)
 
 
-def live(connection: Connection) -> tuple[str, ...]:
-    """Return the claim owners with unexpired claims, as text, and release the claims of dead processes."""
+def live(connection: Connection, but: str = "") -> tuple[str, ...]:
+    """Return the claim owners with unexpired claims, as text, and release the claims of dead processes.
+
+    but: claims on subjects that begin so do not count
+    """
     now = _now(connection)
     _bury(connection)
     rows = _rows(connection, table.c.run != "")
-    return tuple(sorted({in_words(row) for row in rows if row["expires_at"] > now}))
+    counted = [row for row in rows if not but or not row["node"].startswith(but)]
+    return tuple(sorted({in_words(row) for row in counted if row["expires_at"] > now}))
 
 
 def owners(connection: Connection, prefix: str) -> tuple[ClaimOwner, ...]:

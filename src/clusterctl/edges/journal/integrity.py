@@ -89,6 +89,11 @@ def packed(item: Evidence) -> dict[str, object]:
     }
 
 
+def removed(row: Row) -> bool:
+    """Return whether the raw output in a row of the evidence table was removed; no output is stored as no bytes."""
+    return bool(row["content"] == b"")
+
+
 def unpacked(row: Row, most: int = MAX_EVIDENCE_BYTES) -> Evidence:
     """Return a row of the evidence table, of at most so many bytes.
 

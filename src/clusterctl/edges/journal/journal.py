@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, func, insert, select, text
 from clusterctl.edges.journal import claims, incident_states, states
 from clusterctl.edges.journal.claims import Holder
 from clusterctl.edges.journal.database import RECONNECT_S, Database, bring_up, connect
-from clusterctl.edges.journal.integrity import chained, event_of, packed, unpacked
+from clusterctl.edges.journal.integrity import chained, event_of, packed, removed, unpacked
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
@@ -98,7 +98,7 @@ class SqlJournal:
     def evidence(self, digest: Digest) -> Evidence | None:
         query = select(evidence_table).where(evidence_table.c.digest == digest)
         row = self._database.read(lambda connection: connection.execute(query).mappings().first())
-        return None if row is None else unpacked(row)
+        return None if row is None or removed(row) else unpacked(row)
 
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
         wanted = dict.fromkeys(digests)
@@ -110,7 +110,7 @@ class SqlJournal:
     def _evidences(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
         query = select(evidence_table).where(evidence_table.c.digest.in_(digests))
         rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return {Digest(row["digest"]): unpacked(row) for row in rows}
+        return {Digest(row["digest"]): unpacked(row) for row in rows if not removed(row)}
 
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
         columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)

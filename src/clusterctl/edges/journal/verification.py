@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Table, select
 
 from clusterctl.edges.journal import incident_states, states
 from clusterctl.edges.journal.database import Database, bring_up, connect
-from clusterctl.edges.journal.integrity import COMPACT, RESTORE, Row, event_of, heads, unpacked
+from clusterctl.edges.journal.integrity import COMPACT, RESTORE, Row, event_of, heads, removed, unpacked
+from clusterctl.edges.journal.named_evidence import names
 from clusterctl.edges.journal.tables import event, evidence, incident_state, node_state
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.event import Event, Stream
@@ -19,6 +20,7 @@ from clusterctl.fleet.fold import apply
 from clusterctl.fleet.incidents import fold as incident_fold
 from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.runs import EvidenceRemoved
 from clusterctl.fleet.state import NodeState, summarise
 
 T = TypeVar("T")
@@ -61,6 +63,8 @@ class _Reading:
     states: dict[str, NodeState] = field(default_factory=dict)
     incidents: dict[str, IncidentState] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
+    needed: set[str] = field(default_factory=set)
+    removed_before: str = ""
     events: int = 0
     last: str = ""
 
@@ -95,6 +99,9 @@ class _Reading:
             return
         for digest in read.evidence:
             self.named.setdefault(digest, where)
+        self.needed |= names(row)[1]
+        if isinstance(read.payload, EvidenceRemoved):
+            self.removed_before = max(self.removed_before, read.payload.before.isoformat())
         if read.stream is Stream.NODE:
             self.fold(read)
         elif read.stream is Stream.INCIDENT:
@@ -116,11 +123,18 @@ class _Reading:
         found = 0
         for row in rows_of(self.connection, evidence, "digest"):
             found += 1
-            self.guarded(partial(unpacked, row))
+            self.output(row)
             self.named.pop(row["digest"], None)
         for digest, where in self.named.items():
             self.damages.append(Damage(where, f"its evidence {digest} is missing"))
         return found
+
+    def output(self, row: Row) -> None:
+        """Compare a piece of evidence with its digest; an output that retention removed must be old and passing."""
+        if not removed(row):
+            self.guarded(partial(unpacked, row))
+        elif str(row["at"]) >= self.removed_before or row["digest"] in self.needed:
+            self.damages.append(Damage(f"evidence {row['digest']}", "its raw output is missing"))
 
     def compare_states(self) -> None:
         missing = dict(self.states)

@@ -19,7 +19,10 @@ BAD_REQUEST, BROKE_DOWN = 400, 500
 
 
 class MaasChanges:
-    """Every state that a change leads to has its time from then on."""
+    """Every state that a change leads to has its time from then on.
+
+    Before a change for which MAAS uses the BMC, the password that it has there is compared with the site's.
+    """
 
     def __init__(self, machines: Machines, failures: Failures, timers: StateTimers) -> None:
         self._machines = machines
@@ -27,6 +30,7 @@ class MaasChanges:
         self._timers = timers
 
     def commission(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
+        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.commission(machine.system_id, deadline),
             machine,
@@ -54,6 +58,7 @@ class MaasChanges:
     def deploy(
         self, machine: MaasMachine, series: str, user_data: str, target: InstallTarget, deadline: Deadline
     ) -> Seen:
+        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.deploy(machine.system_id, series, user_data, deadline),
             machine,
@@ -63,6 +68,7 @@ class MaasChanges:
         )
 
     def release(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
+        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.release(machine.system_id, deadline),
             machine,
@@ -76,6 +82,7 @@ class MaasChanges:
         if machine.status is MachineStatus.DEPLOYING:
             after = self.release(machine, target, deadline)
         elif machine.status in ABORTABLE:
+            self._failures.check_password(machine, target, deadline)
             after = self._once(
                 lambda: self._machines.abort(machine.system_id, deadline),
                 machine,
@@ -94,6 +101,7 @@ class MaasChanges:
 
     def erase(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
         """Erase the disks. After a lost answer only a machine seen erasing counts: Ready may have come without it."""
+        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.erase(machine.system_id, deadline),
             machine,

@@ -1,7 +1,7 @@
 """What machines boot from: root file system images, the deployer that writes them, and their folder."""
 
 from clusterctl.edges.os_images.apt import own_suite
-from clusterctl.edges.os_images.ensure import DEFAULT_BOOT_FOLDER, build, ensure
+from clusterctl.edges.os_images.builder import DEFAULT_BOOT_FOLDER, build
 from clusterctl.edges.os_images.recipe import Recipe, default_name
 from clusterctl.edges.os_images.store import BootFolder, DeployerImage, OsImage
 
@@ -13,6 +13,5 @@ __all__ = [
     "Recipe",
     "build",
     "default_name",
-    "ensure",
     "own_suite",
 ]

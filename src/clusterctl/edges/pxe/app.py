@@ -1,7 +1,8 @@
 """The HTTP interface of the installer service (plain HTTP on the provisioning network).
 
-What needs a record is asked of the run, by a `Call`; the service itself has the boot folder and probe.sh. Secrets need
-the token of a running attempt; without one the answer is 404. Tokens are part of paths, so no request is logged.
+What needs a record is asked of the run, by a `Call`; the service itself has the boot folder and probe.sh. Secrets and
+images need the token of a running attempt; without one the answer is 404. Tokens are part of paths, so no request is
+logged.
 """
 
 from __future__ import annotations
@@ -90,13 +91,18 @@ class _Service:
         return _response(await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial)))
 
     async def file(self, request: Request) -> Response:
-        path, host = request.path_params["path"], _host(request)
-        return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads, host)
+        """Return a boot file to any machine; images need a token."""
+        return await self._file(request)
 
     async def image(self, request: Request) -> Response:
         """Return a file to the machine of a running attempt. The run records that it asks: it may wait in a queue."""
-        reply = await self._run.ask(Call("image", _token(request)))
-        return await self.file(request) if reply.status == 200 else _response(reply)
+        token = _token(request)
+        reply = await self._run.ask(Call("image", token))
+        return await self._file(request, token) if reply.status == 200 else _response(reply)
+
+    async def _file(self, request: Request, token: str = "") -> Response:
+        path = request.path_params["path"]
+        return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads, token)
 
     async def probe(self, request: Request) -> Response:
         reply = await self._run.ask(Call("probe", _token(request)))

@@ -1,4 +1,4 @@
-"""BMCs over Redfish: implements `Bmcs`, `BmcClient` and `AccountBmcs` of the ports."""
+"""BMCs over Redfish: implements `Bmcs`, `BmcClient`, `AccountBmcs` and `ServiceBmcs` of the ports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from clusterctl.edges.redfish.boot import BootOverride, VirtualMedia
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once, power_of
 from clusterctl.edges.redfish.screen import read_screen
+from clusterctl.edges.redfish.services import BmcServices
 from clusterctl.edges.redfish.session import RedfishAccess, RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.update import FirmwareUpdate
+from clusterctl.edges.redfish.write import require_machine
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, same
 from clusterctl.fleet.bmc.boot import BootOnce
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.bmc.screen import Screen
+from clusterctl.fleet.bmc.services import ServiceState, WantedServices
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Inventory, Serial
@@ -37,6 +40,7 @@ from clusterctl.formats.redfish.tree import ROOT, Answers
 from clusterctl.formats.redfish.updates import read_updates, task_of
 from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power
 from clusterctl.ports.accounts import AccountClient
+from clusterctl.ports.services import ServiceClient
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +85,10 @@ class RedfishBmcs:
     def open_accounts(self, address: BmcAddress, deadline: Deadline) -> AccountClient:
         """Return the same for its accounts."""
         return _RedfishClient(address, deadline, self._shared, for_accounts=True)
+
+    def open_services(self, address: BmcAddress, deadline: Deadline) -> ServiceClient:
+        """Return the same for its clock, name servers and syslog target."""
+        return _RedfishClient(address, deadline, self._shared)
 
 
 class _RedfishClient:
@@ -240,6 +248,24 @@ class _RedfishClient:
             answer = self._session.read(path, deadline)
             found = task_of(path, answer)
         return Observed(found, (self._evidence("redfish task", {ROOT: self._session.root, path: answer}),))
+
+    def services(
+        self, wanted: WantedServices, serial: Serial, deadline: Deadline
+    ) -> Observed[tuple[ServiceState, ...]]:
+        """Return how clock, name servers and syslog target are; refuses where the machine's serial is not `serial`."""
+        with self._located():
+            control, answers = BmcServices(self._session, self._timing).read(wanted, deadline)
+            require_machine(control.serial, serial)
+        return Observed(control.states(wanted), (self._evidence("redfish services of the BMC", answers),))
+
+    def set_services(
+        self, wanted: WantedServices, serial: Serial, deadline: Deadline
+    ) -> Observed[tuple[ServiceState, ...]]:
+        """Set what differs, and verify it; refuses unless the machine's serial is `serial`."""
+        with self._located():
+            services = BmcServices(self._session, self._timing)
+            control = services.set(wanted, serial, deadline)
+        return Observed(control.states(wanted), (self._steps("redfish set services of the BMC", services.steps),))
 
     def look(self, user: str, deadline: Deadline) -> AccountSight:
         """Return the account of this name, and the machine's serial."""

@@ -155,6 +155,11 @@ class RedfishConnection:
         """Number of requests, redirects included."""
         return self._adapter.sent
 
+    @property
+    def certificate(self) -> str:
+        """SHA-256 of the certificate behind the newest connection; empty without TLS, and before the first."""
+        return self._adapter.certificate
+
     def use_token(self, token: str | None) -> None:
         """Send this session's token from now on."""
         self._client.set_session_key(token)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from clusterctl.edges.redaction import Redaction
+from clusterctl.edges.redfish.budget import ReadBudget, ReadLimits
 from clusterctl.edges.redfish.connection import BUSY, Body, Method, RedfishConnection, Reply
 from clusterctl.edges.redfish.login import (
     PASSWORD_CHANGE,
@@ -29,7 +31,6 @@ from clusterctl.fleet.errors import (
     ClusterctlError,
     EdgeError,
     OutcomeUnknownError,
-    ParseError,
     PasswordChangeError,
     PrivilegeError,
     UnreachableError,
@@ -40,7 +41,9 @@ from clusterctl.ports import BmcAddress, Deadline
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_MAX_RESOURCES = 5000
+_MAX_ETAGS = 5000
+_LONGEST_ETAG = 4000
+"""Characters of a path and its ETag together; a longer one is not kept."""
 _CLOSED = (200, 202, 204, 404)
 _FAILURES = 2
 _NOT_EXPANDED = Unreadable("not asked for: this BMC failed at $expand before")
@@ -74,12 +77,14 @@ class RedfishAccess:
     rejections   the credentials that BMCs have rejected
     expansions   the BMCs that cannot do the `$expand` that they offer
     read_only    sends nothing but reads, logins and log-outs
+    limits       how much is read of one BMC in one walk
     """
 
     timing: Timing = field(default_factory=Timing)
     rejections: Rejections = field(default_factory=Rejections)
     expansions: Expansions = field(default_factory=Expansions)
     read_only: bool = False
+    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def open(
         self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False
@@ -145,6 +150,8 @@ class RedfishSession:
         self._answered = False
         self._basic = False
         self._etags: dict[str, str] = {}
+        self._limits = access.limits
+        self._budget: ReadBudget | None = None
         self.quirks: Quirks = STANDARD
         self.root: Answer = root or Unreadable("not read yet")
         self.logins = 0
@@ -154,6 +161,11 @@ class RedfishSession:
     def requests(self) -> int:
         """Number of requests sent, whatever their outcome."""
         return self._connection.sent
+
+    @property
+    def certificate(self) -> str:
+        """SHA-256 of the certificate that the BMC proved to have; empty without TLS, and before the first request."""
+        return self._connection.certificate
 
     def open(self, deadline: Deadline) -> str:
         """Log in and return the session's token, a secret. `close` is required also when this fails.
@@ -218,26 +230,49 @@ class RedfishSession:
         if reply.status == 403 and reply.message(PASSWORD_CHANGE) is not None:
             raise factory_password(reply)
         self._answered = True
-        self._etags[path] = reply.headers.get("etag", "")
+        self._keep_etag(path, reply.headers.get("etag", ""))
         if lacks_privilege(reply):
             privilege = privilege_of("GET", path)
             reason = f"account {self._address.user} lacks the privilege {privilege}: {reply.summary}"
             return Unreadable(reason, lacks=privilege)
         return reply.answer
 
+    def _keep_etag(self, path: str, etag: str) -> None:
+        """Keep the newest ones: a BMC decides how many there are, and how long."""
+        self._etags.pop(path, None)
+        if len(path) + len(etag) <= _LONGEST_ETAG:
+            self._etags[path] = etag
+        if len(self._etags) > _MAX_ETAGS:
+            del self._etags[next(iter(self._etags))]
+
     def etag(self, path: str) -> str:
         """Return the `ETag` header of the last answer for this path; empty where it had none."""
         return self._etags.get(path, "")
 
     def walk(self, ask: Callable[[Answers], T | ReadRequest], deadline: Deadline) -> tuple[T, Answers]:
-        """Read the resources that `ask` requests until it returns its result; return that and all answers."""
+        """Read the resources that `ask` requests until it returns its result; return that and all answers.
+
+        Raises `ParseError` where they are more than one BMC has.
+        """
         answers: dict[str, Answer] = {ROOT: self.root}
-        while isinstance(found := ask(answers), ReadRequest):
-            if len(answers) + len(found.paths) > _MAX_RESOURCES:
-                raise ParseError(f"the BMC lists more than {_MAX_RESOURCES} resources")
-            for path in found.paths:
-                answers[path] = self.read(path, deadline)
-        return found, answers
+        with self.limited(self._limits) as budget:
+            while True:
+                with budget.parsing():
+                    found = ask(answers)
+                if not isinstance(found, ReadRequest):
+                    return found, answers
+                budget.plan(len(found.paths))
+                for path in found.paths:
+                    answers[path] = self.read(path, deadline)
+
+    @contextmanager
+    def limited(self, limits: ReadLimits) -> Iterator[ReadBudget]:
+        """Count what is read in the block; reading beyond a limit is a `ParseError`."""
+        self._budget = budget = ReadBudget(limits)
+        try:
+            yield budget
+        finally:
+            self._budget = None
 
     def write(self, path: str, body: Body, deadline: Deadline, *, method: Method = "POST", if_match: str = "") -> Reply:
         """Send one request that changes something, once. The caller reads whether the change came about (`Writer`).
@@ -304,6 +339,8 @@ class RedfishSession:
                 break
             deadline.sleep(self._timing.busy, "waiting to repeat a read after the BMC rejected the session")
             reply = self._connection.ask("GET", target, deadline, keep=keep)
+        if self._budget is not None:
+            self._budget.add(reply.content, sum(len(name) + len(text) for name, text in reply.headers.items()))
         return reply
 
     def _enter(self, service: Answer, deadline: Deadline) -> str:

@@ -9,6 +9,7 @@ environment's proxies and netrc, redirect writes, and send the session's token t
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -112,6 +113,7 @@ class BmcAdapter(HTTPAdapter):
     sent            number of requests, redirects included
     authorization   value of the `Authorization` header; empty: none, despite the environment's netrc
     upload          replaces the body of the next requests, so that a firmware image is not held in memory
+    certificate     SHA-256 of the certificate behind the newest connection; empty without TLS
 
     Redirects of reads are followed within this BMC; an answer does not decide where a write goes.
     """
@@ -119,6 +121,7 @@ class BmcAdapter(HTTPAdapter):
     sent = 0
     authorization = ""
     upload: Upload | None = None
+    certificate = ""
     origin: str
 
     def send(
@@ -162,7 +165,11 @@ class _TlsAdapter(BmcAdapter, TrustingAdapter):
     def __init__(self, address: BmcAddress, limit: RequestLimit) -> None:
         self.origin = origin_of(address)
         trust = Trust(address.ca_file, address.fingerprint)
-        TrustingAdapter.__init__(self, trust, limited_context(trust, limit), max_retries=0, pool_maxsize=1)
+        context = limited_context(trust, limit, self._proven)
+        TrustingAdapter.__init__(self, trust, context, max_retries=0, pool_maxsize=1)
+
+    def _proven(self, certificate: bytes) -> None:
+        self.certificate = hashlib.sha256(certificate).hexdigest()
 
 
 class _PlainAdapter(BmcAdapter):

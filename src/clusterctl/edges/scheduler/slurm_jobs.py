@@ -30,7 +30,7 @@ from clusterctl.formats.slurm_jobs import (
     parse_scontrol_job,
 )
 from clusterctl.ports import Deadline
-from clusterctl.ports.jobs import Submission
+from clusterctl.ports.jobs import RESERVED_MIN, Submission
 
 _NO_PROGRAM = 127
 """Exit status of env(1) and of a shell where a program is not installed."""
@@ -87,6 +87,20 @@ class SlurmJobs:
         if not JOB_ID.fullmatch(job):
             raise OutcomeUnknownError(f"it printed no job id: {job[:100]!r}", where="sbatch", remedy=REMEDY)
         return job
+
+    def reserve(self, name: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        deadline.check("reserving spares")
+        settings = (f"Nodes={','.join(nodes)}", f"EndTime=now+{RESERVED_MIN}minutes")
+        renewed = self._run(("scontrol", "update", f"ReservationName={name}", *settings), deadline)
+        if renewed.exit_status == 0:
+            return
+        user = self._require(("id", "-un"), deadline).stdout.strip()
+        made = (f"ReservationName={name}", f"Users={user}", "StartTime=now", "Flags=IGNORE_JOBS")
+        self._require(("scontrol", "create", "reservation", *made, *settings), deadline)
+
+    def unreserve(self, name: str, deadline: Deadline) -> None:
+        deadline.check("ending a reservation")
+        self._run(("scontrol", "delete", f"ReservationName={name}"), deadline)  # refused where there is none
 
     def cancel(self, job: str, deadline: Deadline) -> None:
         deadline.check("cancelling a job")

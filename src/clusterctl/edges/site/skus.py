@@ -13,6 +13,7 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.textfile import read_yaml, there
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.hardware.products import names_gpu
 from clusterctl.fleet.hardware.sku import ANY_SIZE, BlueFieldMode, BlueFields, LinkLayer, RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import Count, FileName, Positive, Words, section
@@ -103,9 +104,12 @@ def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple
 
 
 def _alike(sku: Sku, other: Sku) -> bool:
-    """Compare as `fleet.match.choose_sku` does: by make and GPU model; counts are not, parts may be missing."""
-    return sku.model.casefold() == other.model.casefold() and all(
-        _overlap(getattr(sku, name), getattr(other, name)) for name in ("manufacturer", "gpu_model")
+    """Compare as `matching.choose_sku` does: by make and GPU model; counts are not, parts may be missing."""
+    gpus = sku.gpu_model == other.gpu_model or names_gpu(sku.gpu_model, other.gpu_model)
+    return (
+        sku.model.casefold() == other.model.casefold()
+        and _overlap(sku.manufacturer, other.manufacturer)
+        and (gpus or names_gpu(other.gpu_model, sku.gpu_model))
     )
 
 

@@ -102,12 +102,17 @@ class ConflictKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """`subjects` are addresses, serials and names of nodes that it concerns."""
+    """`subjects` are addresses, serials and names of nodes that it concerns, for readers.
+
+    `addresses` are those of the machines that it concerns. They alone decide: a BMC may report the address or the
+    serial of another machine as its own serial.
+    """
 
     kind: ConflictKind
     subjects: tuple[str, ...]
     cause: str
     remedy: str
+    addresses: tuple[str, ...] = ()
 
 
 def conflicts_of(entries: Sequence[Entry], planned: Sequence[Planned], asked: Collection[str]) -> tuple[Conflict, ...]:
@@ -139,7 +144,7 @@ def _two_addresses(world: _World) -> Iterator[Conflict]:
         why = "it is one BMC with two addresses" if one else "two machines have it, or one BMC answers twice"
         remedy = "leave the address out that is not wanted: --exclude" if one else "have the vendor program the serials"
         cause = f"serial {entries[0].serial} answers at {' and '.join(addresses)}: {why}"
-        yield Conflict(ConflictKind.TWO_ADDRESSES, (entries[0].serial, *addresses), cause, remedy)
+        yield Conflict(ConflictKind.TWO_ADDRESSES, (entries[0].serial, *addresses), cause, remedy, addresses)
 
 
 def _other_machine(world: _World) -> Iterator[Conflict]:
@@ -150,17 +155,19 @@ def _other_machine(world: _World) -> Iterator[Conflict]:
             continue
         cause = f"{plan.name} at {plan.address} has serial {entry.serial}, planned is {plan.serial} ({plan.where})"
         remedy = f"find out which machine is in {plan.name}'s place, then correct the sheet or swap them"
-        yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address, entry.serial), cause, remedy)
+        subjects = (plan.name, plan.address, entry.serial)
+        yield Conflict(ConflictKind.OTHER_MACHINE, subjects, cause, remedy, (entry.address,))
 
 
 def _other_serial(world: _World) -> Iterator[Conflict]:
     for entry in world.entries:
         line = entry.listed
-        if line is None or not line.serial or not entry.serial or line.serial.lower() == entry.serial.lower():
+        if line is None or not _other(line.serial, entry.serial):
             continue
         cause = f"BMC {entry.mac} at {entry.address} is in serial {entry.serial}, but {line.where} has {line.serial}"
         remedy = "correct the list, or find out whose board was put into which machine"
-        yield Conflict(ConflictKind.OTHER_SERIAL, (entry.address, entry.serial, line.serial), cause, remedy)
+        subjects = (entry.address, entry.serial, line.serial)
+        yield Conflict(ConflictKind.OTHER_SERIAL, subjects, cause, remedy, (entry.address,))
 
 
 def _other_place(world: _World) -> Iterator[Conflict]:
@@ -175,15 +182,27 @@ def _other_place(world: _World) -> Iterator[Conflict]:
             f"{plan.name} (serial {entry.serial}) stands in {theirs} by {line.where}, planned is {ours} ({plan.where})"
         )
         remedy = "look where it stands, then correct the wrong one"
-        yield Conflict(ConflictKind.OTHER_PLACE, (plan.name, entry.address, entry.serial), cause, remedy)
+        subjects = (plan.name, entry.address, entry.serial)
+        yield Conflict(ConflictKind.OTHER_PLACE, subjects, cause, remedy, (entry.address,))
 
 
 def _same_place(world: _World) -> Iterator[Conflict]:
-    known = [entry for entry in world.entries if entry.place[1] is not None]
+    known = [entry for entry in world.entries if entry.place[1] is not None and not _contradicts(entry)]
     for entries in _shared(known, lambda entry: _key(*entry.place)):
         if len({entry.serial.lower() for entry in entries}) > 1:
             yield _one_place(list(map(_machine, entries)), entries)
     yield from _in_planned_place(world, [entry for entry in known if entry.planned is None])
+
+
+def _contradicts(entry: Entry) -> bool:
+    """Return whether the machine's serial is not the one that its line has: then the line's place is not its own."""
+    line = entry.listed
+    return entry.planned is None and line is not None and _other(line.serial, entry.serial)
+
+
+def _other(one: str, two: str) -> bool:
+    """Return whether both are known serials, and not the same."""
+    return bool(one and two) and one.lower() != two.lower()
 
 
 def _in_planned_place(world: _World, unplanned: Iterable[Entry]) -> Iterator[Conflict]:
@@ -203,7 +222,8 @@ def _machine(entry: Entry) -> str:
 def _one_place(names: Sequence[str], entries: Sequence[Entry]) -> Conflict:
     cause = f"{' and '.join(names)} are both in {_place(*entries[0].place)}, by sheet and lists"
     subjects = tuple(word for entry in entries for word in (entry.address, entry.serial) if word)
-    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, "look which of them is there, then correct the wrong one")
+    remedy = "look which of them is there, then correct the wrong one"
+    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, remedy, tuple(entry.address for entry in entries))
 
 
 def _not_found(world: _World) -> Iterator[Conflict]:
@@ -223,7 +243,7 @@ def _not_found(world: _World) -> Iterator[Conflict]:
         elif entry.observation.outcome is SweepOutcome.OTHER_DEVICE:
             cause = f"{plan.name}: {entry.observation.cause} at {plan.address} ({plan.where})"
             remedy = "correct the address in the sheet"
-            yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address), cause, remedy)
+            yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address), cause, remedy, (plan.address,))
         elif entry.observation.outcome is SweepOutcome.NO_REDFISH:
             cause = f"{plan.name}: what answers at {plan.address} has no Redfish ({plan.where})"
             yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.observation.remedy)
@@ -236,7 +256,8 @@ def _unplanned(world: _World) -> Iterator[Conflict]:
         if entry.planned is None and entry.serial:
             cause = f"serial {entry.serial} at {entry.address} is in no plan"
             remedy = "add it to the sheet (--write FILE), or leave its address out (--exclude)"
-            yield Conflict(ConflictKind.UNPLANNED, (entry.address, entry.serial), cause, remedy)
+            subjects = (entry.address, entry.serial)
+            yield Conflict(ConflictKind.UNPLANNED, subjects, cause, remedy, (entry.address,))
 
 
 def _moved(world: _World) -> Iterator[Conflict]:
@@ -245,9 +266,9 @@ def _moved(world: _World) -> Iterator[Conflict]:
         if plan is None or len(entries) > 1 or entries[0].address == plan.address or not entries[0].serial:
             continue
         cause = f"{name} (serial {entries[0].serial}) answers at {entries[0].address}, planned is {plan.address}"
-        yield Conflict(
-            ConflictKind.MOVED, (name, entries[0].address), cause, "bring the sheet up to date: --write FILE"
-        )
+        remedy = "bring the sheet up to date: --write FILE"
+        address = entries[0].address
+        yield Conflict(ConflictKind.MOVED, (name, address), cause, remedy, (address,))
 
 
 _FINDERS: tuple[Callable[[_World], Iterator[Conflict]], ...] = (
@@ -294,7 +315,7 @@ class Reconciliation:
     def settled(self) -> Reconciliation:
         """Return the state once `sound` is written to the sheet: it lacks none, and has none at another address."""
         written = {entry.address for entry in self.accepted}
-        left = (found for found in self.conflicts if not (found.kind in _SETTLED and written & {*found.subjects}))
+        left = (found for found in self.conflicts if not (found.kind in _SETTLED and written & {*found.addresses}))
         return replace(self, conflicts=tuple(left))
 
 
@@ -309,7 +330,7 @@ def join(
     """Return the result. `asked`: every address of the sweep; the plan's other addresses are not judged."""
     entries = entries_of(observations, leases, tuple(listed), planned)
     conflicts = conflicts_of(entries, planned, asked)
-    barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}
+    barred = {address for found in conflicts if found.kind not in _HARMLESS for address in found.addresses}
     identified = (entry for entry in entries if entry.observation.outcome is SweepOutcome.IDENTIFIED)
-    accepted = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
+    accepted = tuple(entry for entry in identified if entry.address not in barred)
     return Reconciliation(entries, conflicts, accepted)

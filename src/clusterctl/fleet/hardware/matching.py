@@ -17,9 +17,9 @@ from clusterctl.fleet.hardware.part_health import (
     judge_psus,
     judged,
     label,
-    names_product,
     unreported,
 )
+from clusterctl.fleet.hardware.products import names_gpu, names_machine
 from clusterctl.fleet.hardware.sku import Sku, is_adapter
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Gpu, Hca, Inventory
@@ -121,7 +121,7 @@ def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
 
 
 def _has_gpu(gpus: Iterable[Gpu], sku: Sku) -> bool:
-    return any(names_product(gpu.model, sku.gpu_model) for gpu in gpus)
+    return any(names_gpu(gpu.model, sku.gpu_model) for gpu in gpus)
 
 
 def judge_model(inventory: Inventory, sku: Sku) -> Finding:
@@ -169,7 +169,7 @@ class _ExpectedParts:
 
     def fits(self, model: str) -> bool:
         """Return whether a part of this model is an expected one."""
-        return is_adapter(model, self.model) if self.word == "HCA" else names_product(model, self.model)
+        return is_adapter(model, self.model) if self.word == "HCA" else names_gpu(model, self.model)
 
 
 def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:
@@ -343,4 +343,4 @@ def _explained(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _is_make(inventory: Inventory, sku: Sku) -> bool:
-    return contains(inventory.manufacturer, sku.manufacturer) and contains(inventory.model, sku.model)
+    return contains(inventory.manufacturer, sku.manufacturer) and names_machine(inventory.model, sku.model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -53,14 +52,6 @@ def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
 
 def contains(text: str, part: str) -> bool:
     return part.casefold() in text.casefold()
-
-
-def names_product(text: str, part: str) -> bool:
-    """Return whether the text has the part as a product of its own: an L40S or an A4000 is no L40 or A40, a GH200 no
-    H200. A form factor may follow without a space: H100SXM5.
-    """
-    words = rf"(?<![A-Za-z0-9]){re.escape(part)}(?!\d|[A-Za-z](?![A-Za-z]))"
-    return re.search(words, text, re.IGNORECASE) is not None
 
 
 def label(part: Gpu | Hca | Drive | Psu | Dimm) -> str:

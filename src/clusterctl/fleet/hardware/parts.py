@@ -36,6 +36,16 @@ def part_named(node: NodeState, name: str) -> Part:
     return next(known, Part(" ".join(name.split()), ""))
 
 
+def words_of(node: NodeState) -> str:
+    """Return slots, models and serials of the node's parts as one text in lower case, each word once, to search in."""
+    found: dict[str, None] = {}
+    for part in _known(node):
+        found |= dict.fromkeys((part.subject, part.slot, part.serial))
+    if node.inventory is not None:
+        found |= dict.fromkeys(place.model for place in _by_serial(node.inventory).values())
+    return " ".join(filter(None, found)).lower()
+
+
 def serials_in(node: NodeState) -> frozenset[str]:
     """Return the serials of the parts that its BMC and its findings name."""
     return frozenset(part.serial for part in _known(node) if part.serial)

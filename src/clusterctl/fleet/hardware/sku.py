@@ -83,7 +83,8 @@ class BlueFields:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """Counts are exact; models match as case-insensitive substrings; `memory_gib` is a floor.
+    """Counts are exact; `memory_gib` is a floor. Models match without regard to case: as whole words, see `products`.
+    A form factor (`H100 SXM`, `H100 PCIe`, `H100 NVL`) counts where the GPU's own name has one.
 
     `limits` names the limits file (`burnin/limits/<name>.yml` or the site's `limits/<name>.yml`); `baseline` is what
     its BIOS and firmware must be, None where the site has not decided it.

@@ -72,7 +72,8 @@ class JobRunOrdered(Payload):
 class JobSubmitIntended(Payload):
     """An attempt is going to be submitted to these nodes; `comment` marks the submission in the scheduler.
 
-    `avoided`: hosts that are left out as suspects. The event's evidence is the manifest.
+    `avoided`: hosts that are left out as suspects; `spares`: nodes that are reserved meanwhile, for the next attempt.
+    The event's evidence is the manifest.
     """
 
     kind: ClassVar = Kind.JOB_SUBMIT_INTENDED
@@ -80,6 +81,7 @@ class JobSubmitIntended(Payload):
     nodes: tuple[str, ...]
     avoided: tuple[str, ...]
     comment: str
+    spares: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"attempt {self.attempt} is submitted to {len(self.nodes)} nodes"

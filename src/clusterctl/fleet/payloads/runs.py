@@ -285,8 +285,18 @@ class WorkerStopped(Payload):
     kind: ClassVar = Kind.WORKER_STOPPED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRemoved(Payload):
+    """The raw output of so many pieces of passing evidence from before `before` is removed; their digests stay."""
+
+    kind: ClassVar = Kind.EVIDENCE_REMOVED
+    before: datetime
+    pieces: int
+
+
 PAYLOADS: tuple[type[Payload], ...] = (
     RunStarted, RunFinished, RunOrdered, RunBegun, RunCancelOrdered, RunAbandoned, RunEnded, NightStarted, NightEnded,
     WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered, CampaignDropped, CampaignEnded, BurnStarted,
     BurnStageMeasured, BurnSwitchGone, BurnSwitchBack, BurnEnded, RunHandedBack, WorkerStarted, WorkerStopped,
+    EvidenceRemoved,
 )  # fmt: skip

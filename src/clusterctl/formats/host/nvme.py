@@ -49,13 +49,17 @@ class DriveHealth:
 
 @dataclass(frozen=True, slots=True)
 class NvmeDrive:
-    """A drive by its kernel name (`nvme0n1`). `health` is None where the log is unreadable; `output` is the reason."""
+    """A drive by its kernel name (`nvme0n1`). `health` is None where the log is unreadable; `output` is the reason.
+
+    `boot`: the running system's root or boot partition is on it.
+    """
 
     name: str
     serial: str
     model: str
     health: DriveHealth | None
     output: str
+    boot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ class _HealthDrive:
     output: str
     log: dict[str, Any] | None
     errors: tuple[_LoggedError, ...] | None = None
+    boot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,8 @@ def parse_nvme_health(text: str) -> tuple[NvmeDrive, ...]:
     """Return all NVMe drives of the node. Raises `ParseError` for another document, or a log without a field."""
     document = read_document(_HealthDocument, text, _HEALTH)
     return tuple(
-        NvmeDrive(drive.name, drive.serial, drive.model, _health(drive), drive.output) for drive in document.drives
+        NvmeDrive(drive.name, drive.serial, drive.model, _health(drive), drive.output, drive.boot)
+        for drive in document.drives
     )
 
 

@@ -58,7 +58,14 @@ def failing_line(log: str) -> str:
 
 
 def _cause(lines: Sequence[str], ran: _Ran) -> str:
-    """Return the line that names the error of a failed command, in its outputs, else before it; empty where none is."""
+    """Return the line that names the error of a failed command, in its outputs, else before it; empty where none is.
+
+    apt's own verdict is `E: …`; its lines about single downloads (`Err:5 …`) come before.
+    """
+    if ran.name.startswith("apt"):
+        outputs = (*ran.stderr, *ran.stdout, *_before(lines, ran.at))
+        if found := next((line for line in outputs if line.startswith("E: ")), ""):
+            return found
     return _first_error(ran.stderr) or _last_error(ran.stdout) or _last_error(_before(lines, ran.at))
 
 

@@ -156,11 +156,15 @@ def _kind_without_system(answers: Answers, root: Resource) -> str:
     systems = link(root, "Systems")
     if systems is not None and (systems not in answers or _system_paths(answers, root)):
         return ""
-    if "PowerEquipment" in root.body:
+    if "PowerEquipment" in root.body or words(_first_chassis(answers, root), "ChassisType") == "Shelf":
         return "power shelf"
     if "Fabrics" in root.body:
         return "switch"
     return "enclosure controller" if systems is None and _manages_an_enclosure(answers, root) else ""
+
+
+def _first_chassis(answers: Answers, root: Resource) -> Resource | None:
+    return read(answers, next(iter(links(read(answers, link(root, "Chassis")), "Members")), None))
 
 
 def _manages_an_enclosure(answers: Answers, root: Resource) -> bool:
@@ -175,12 +179,19 @@ def _is_dpu(system: Resource) -> bool:
 
 
 def _next_of_kind(answers: Answers, root: Resource) -> str | None:
-    """Return the list of chassis where neither vendor nor system shows that it is in a server."""
+    """Return the list of chassis where neither vendor nor system shows that it is in a server; then the first chassis
+    where there is no system: a power shelf may be one only by its type.
+    """
     system = _host(answers, root)
     known = system is not None and _is_host(system) and bool(_serial(RedfishTree(answers), system))
     if _vendor(root) in _NO_NVIDIA or (known and words(root, "Product") not in _BOTH):
         return None
-    return link(root, "Chassis")
+    listed = link(root, "Chassis")
+    systems = link(root, "Systems")
+    none = systems is None or (systems in answers and not _system_paths(answers, root))
+    if none and (chassis := links(read(answers, listed), "Members")):
+        return chassis[0]
+    return listed
 
 
 def known_vendor(text: str) -> str:

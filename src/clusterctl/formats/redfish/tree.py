@@ -20,6 +20,7 @@ from clusterctl.fleet.peer_text import visible_line
 
 ROOT = "/redfish/v1"
 _PATH = re.compile(r"/redfish/v1(/[!-~]*)?")
+_LONGEST_PATH = 2000
 _AUTHORITY = re.compile(r"https?://[^/]*", re.IGNORECASE)
 MOST = 2**63
 """No number of a machine is larger; infinity and NaN are none."""
@@ -73,6 +74,8 @@ def normal(path: str, where: str) -> str:
     of the Redfish service.
     """
     bare = _AUTHORITY.sub("", path.split("#", 1)[0], count=1).replace("//", "/").rstrip("/")
+    if len(bare) > _LONGEST_PATH:
+        raise GarbledError(f"a link of more than {_LONGEST_PATH} characters", where=where)
     if not _PATH.fullmatch(bare) or ".." in bare or "\\" in bare:
         raise GarbledError(f"link {path!r} leads out of the Redfish service", where=where)
     return bare

@@ -15,17 +15,19 @@ A, B = "source", "destination"
 NEEDED = ("source_device", "source_port", "destination_device", "destination_port")
 _ENDS = {
     A: "source src from start local near quelle quell von ausgang origin aside aend sidea enda seitea sourceside "
-    "fromside nearend",
+    "fromside nearend upstream upper parent head left initiator origin origen origem sorgente bron",
     B: "destination dest dst to target tgt remote far peer ziel nach zu neighbor neighbour bside bend sideb endb "
-    "seiteb zside zend sidez endz farend toside",
+    "seiteb zside zend sidez endz farend toside downstream lower child tail right destino destinazione doel",
 }
 _END_OF = {word: end for end, words in _ENDS.items() for word in words.split()}
 _LETTER_END = {"a": A, "b": B, "z": B, "1": A, "2": B}
 _THINGS = {
     "device": "device name node host hostname system switch equipment geraet knoten server rechner machine element "
-    "nodename devicename switchname servername hostnames asset leaf spine core compute leafswitch spineswitch",
+    "nodename devicename switchname servername hostnames asset leaf spine core compute leafswitch spineswitch dev "
+    "equipement dispositivo equipo apparaat",
     "port": "port interface intf if hca hcaport adapter nic anschluss schnittstelle buchse portname portnumber portno "
-    "ifname iface portid portnr termination",
+    "ifname iface portid portnr termination switchport osfp qsfp mlxdevice rdmadevice ibdevice hcadevice hcaname "
+    "puerto porta poort",
     "rack": "rack cabinet schrank rackname racknumber rackno devicelocation",
     "unit": "u ru unit uheight rackunit he hoeheneinheit position ruposition upos uposition rackposition rackpos",
     "type": "type typ role devicetype nodetype rolle",
@@ -43,7 +45,15 @@ _CABLE = {
 }
 _CABLE_OF = {word: thing for thing, words in _CABLE.items() for word in words.split()}
 _HOST_WORDS = frozenset(("server", "host", "hca", "nic", "adapter", "compute", "rechner", "hcaport", "gpu"))
-_FILLERS = frozenset(("ib", "infiniband", "no", "nr", "number", "id", "label", "physical"))
+_FILLERS = frozenset(
+    ("ib", "infiniband", "no", "nr", "number", "id", "label", "physical", "slot", "transceiver", "twin")
+)
+_SIDES = frozenset(("side", "end", "seite", "endpoint", "point"))
+"""Words that stand beside the name of an end, and name nothing themselves."""
+_BEFORE_LETTER = _SIDES | {"termination"}
+_TERMINATION = re.compile("termination", re.IGNORECASE)
+"""A port (NetBox), or an end where another column is the port."""
+_NUMBERED = re.compile(r"([a-z]+)([12])")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FOLD = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 HEAD_ROWS = 30
@@ -124,10 +134,11 @@ def nearest(rows: Sequence[tuple[int, tuple[str, ...]]]) -> tuple[tuple[str, ...
 
 
 def _columns(headings: Sequence[str], first: int) -> Columns | None:
-    finder = _places(headings)
-    if not all(name in finder.place for name in NEEDED):
-        return None
-    return Columns(finder.place, finder.heading, frozenset(finder.host_ends), tuple(finder.ignored), first)
+    for spelling in (headings, [_TERMINATION.sub("endpoint", heading) for heading in headings]):
+        finder = _places(spelling)
+        if all(name in finder.place for name in NEEDED):
+            return Columns(finder.place, finder.heading, frozenset(finder.host_ends), tuple(finder.ignored), first)
+    return None
 
 
 def _places(headings: Sequence[str]) -> _Finder:
@@ -168,14 +179,16 @@ def _end_and_rest(words: Sequence[str]) -> tuple[str, list[str]]:
         letter = _LETTER_END.get(word, "") if _is_side(words, number) else ""
         if not end and (found := _END_OF.get(word, "") or letter):
             end = found
-        elif word not in ("side", "end", "seite", "fields", "the"):
+        elif word not in (*_SIDES, "fields", "the"):
             left.append(word)
+    if not end and words[:1] == ["end"]:
+        end = B
     return end, left
 
 
 def _is_side(words: Sequence[str], number: int) -> bool:
     """Return whether a single letter or digit names an end: `A device`, `side B`, `Port 2`."""
-    return len(words) > 1 and (number in (0, len(words) - 1) or words[number - 1] in ("side", "end", "seite"))
+    return len(words) > 1 and (number in (0, len(words) - 1) or words[number - 1] in _BEFORE_LETTER)
 
 
 def _thing(words: list[str], end: str) -> str:
@@ -193,5 +206,11 @@ def _only_known(words: Iterable[str]) -> bool:
 
 
 def _words(heading: str) -> list[str]:
+    """Return the words without accents; `Port1` is two of them."""
     spaced = _CAMEL.sub(" ", unicodedata.normalize("NFKC", heading)).casefold().translate(_FOLD)
-    return re.findall(r"[a-z0-9]+", spaced)
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", spaced) if not unicodedata.combining(sign))
+    words: list[str] = []
+    for word in re.findall(r"[a-z0-9]+", plain):
+        found = _NUMBERED.fullmatch(word)
+        words += found.groups() if found and found[1] in _THING_OF else [word]
+    return words

@@ -1,8 +1,9 @@
 """Spellings of ports and link rates in wiring plans. A port becomes a switch's number, a board's port, or an adapter.
 
 A cage holds two ports (OSFP): port p of cage c is IB port 2(c − 1) + p. The operating systems of the switches write a
-cage's port as `c/p` or `1/c/p` (MLNX-OS, slot 1), `swCpP` (NVOS) and `swpCsP` (Cumulus: P counts from 0). A port that
-is split again has the number 4(c − 1) + 2(p − 1) + s. The same formulas hold for `1/n`, port n of slot 1.
+cage's port as `c/p` or `1/c/p` (MLNX-OS, slot 1), `swCpP` (NVOS) and `swpCsP` (Cumulus: P counts from 0); labels as
+`OSFP c Port p`. A port that is split again has the number 4(c − 1) + 2(p − 1) + s. The same formulas hold for `1/n`,
+port n of slot 1.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ _PREFIX = re.compile(
 )
 """`ib0` and `eth1` are interfaces of a host; `IB1/5` is a port of a switch."""
 _NUMBER = re.compile(r"(\d{1,4})(?:[.,]0+)?$")
+_CAGE = re.compile(
+    r"(?:(?:switch|osfp|qsfp|cage|twin|transceiver)[\s:_.-]*)+(\d{1,3})"
+    r"(?:\s*[/,_.:-]\s*(?:port|p)?|\s+(?:port|p)|p)\s*(\d)$",
+    re.IGNORECASE,
+)
 _PARTS = re.compile(r"\d{1,4}(?:\s*[/:-]\s*\d{1,4}){1,3}$")
 _BOARD = re.compile(
     r"(?:[\w.-]+/)?(?:(?P<kind>blade|leaf|line|spine|fabric|l|s)[\s_-]*(?P<board>\d{1,2}))"
@@ -35,6 +41,7 @@ _ADAPTER = re.compile(r"(\S*[A-Za-z_]\S*?)(?:\s*[/:]\s*|\s+)(?:P|port)?\s*(\d{1,
 _TWIN = 2
 _RATE = re.compile(r"(?:(\d{1,2})x)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)(\d{2,3})?$", re.IGNORECASE)
 _GBPS = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*(?:g|gb|gbe|gbps|gb/s|gbit/s|gbit)?$", re.IGNORECASE)
+_TBPS = re.compile(r"(\d{1,2}(?:\.\d+)?)\s*(?:t|tb|tbe|tbps|tb/s|tbit/s|tbit)$", re.IGNORECASE)
 _LANES, _MEGABITS = 4, 10_000
 _DISTINCT = 1 << 14
 """Spellings that a cache holds: a plan repeats them in most lines."""
@@ -47,14 +54,14 @@ def port_name(cell: str) -> str:
     Anything else is the name of an adapter, and stays as it is.
     """
     text = " ".join(cell.split())
-    return board_of(text) or _of_switch(_PREFIX.sub("", text)) or _of_adapter(text)
+    return board_of(text) or _of_switch(text) or _of_adapter(text)
 
 
 @lru_cache(_DISTINCT)
 def is_switch_port(cell: str) -> bool:
     """Return whether the spelling is that of a switch's port."""
     text = " ".join(cell.split())
-    return bool(board_of(text) or _of_switch(_PREFIX.sub("", text)))
+    return bool(board_of(text) or _of_switch(text))
 
 
 def board_of(text: str) -> str:
@@ -66,7 +73,10 @@ def board_of(text: str) -> str:
     return board_port(f"{kind}{match['board']}", int(match["chip"] or match["sub"] or 1), int(match["port"]))
 
 
-def _of_switch(text: str) -> str:
+def _of_switch(cell: str) -> str:
+    if len(cell) <= MAX_NAME and (caged := _CAGE.match(cell)) and (port := _in_cage(int(caged[1]), int(caged[2]))):
+        return str(port)
+    text = _PREFIX.sub("", cell)
     for pattern, number in _SPELLINGS:
         match = pattern.match(text)
         found = number(match) if match else 0
@@ -110,11 +120,13 @@ def _of_adapter(text: str) -> str:
 
 @lru_cache(_DISTINCT)
 def gbps_of(text: str) -> float | None:
-    """Return a link rate in Gb/s: `400`, `400G`, `NDR`, `4xNDR`, `HDR100`, `200000` (Mb/s); None if not understood."""
+    """Return a link rate in Gb/s: `400`, `400G`, `NDR`, `4xNDR`, `HDR100`, `200000` (Mb/s), `1.6T`; None if unknown."""
     if match := _RATE.match(text):
         if match[3]:
             return float(match[3])
         return int(match[1] or _LANES) * LANE_GBPS[match[2].upper()]
+    if match := _TBPS.match(text):
+        return float(match[1]) * 1000 or None
     if match := _GBPS.match(text):
         number = float(match[1])
         return number / 1000 if number >= _MEGABITS else number or None

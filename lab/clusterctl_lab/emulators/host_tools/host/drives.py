@@ -22,6 +22,7 @@ class Device:
         self, name: str, number: str, kind: str, size: int, disk: Disk, parts: tuple[Device, ...] = ()
     ) -> None:
         self.name, self.number, self.kind, self.size, self.disk, self.parts = name, number, kind, size, disk, parts
+        self.mountpoint: str | None = None
 
     @property
     def path(self) -> str:
@@ -47,10 +48,12 @@ def root() -> Device:
 def _parts(index: int, disk: Disk) -> tuple[Device, ...]:
     between = "p" if disk.name[-1].isdigit() else ""
     sizes = (ESP_BYTES, disk.size_bytes - ESP_BYTES)
-    return tuple(
+    parts = tuple(
         Device(f"{disk.name}{between}{at}", _number(index, disk, at), "part", size, disk)
         for at, size in enumerate(sizes, start=1)
     )
+    parts[0].mountpoint, parts[1].mountpoint = "/boot/efi", "/"
+    return parts
 
 
 def _number(index: int, disk: Disk, part: int) -> str:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from clusterctl.edges.ansible.controller_transport.supervised_job import SupervisedJob
 from clusterctl.edges.ansible.transcript import KEPT, HostResult, Transcript, redaction
-from clusterctl.edges.ansible.workspace import OutOfTimeError, RunSettings, Workspace
+from clusterctl.edges.ansible.workspace import OutOfTimeError, RunSettings, Workspace, ssh_options
 from clusterctl.edges.disk import require_room
+from clusterctl.edges.processes import run
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 
 COMMAND_NOT_FOUND = 127
+RETRY_S = 20
 
 
 class ControllerPlaybooks:
@@ -53,7 +57,8 @@ class ControllerPlaybooks:
                 for result in results:
                     if not result.outcome.ok:
                         require_room(workspace.root.parent)
-                    yield self._observed(playbook, result)
+                    outcome = with_reason(result.outcome, hosts, workspace, deadline)
+                    yield self._observed(playbook, replace(result, outcome=outcome))
         except EdgeError:
             require_room(workspace.root.parent)
             raise
@@ -91,6 +96,25 @@ class ControllerPlaybooks:
             content=result.tasks,
         )
         return Observed(result.outcome, (evidence,))
+
+
+def with_reason(
+    outcome: PlayOutcome, hosts: Sequence[HostAddress], workspace: Workspace, deadline: Deadline
+) -> PlayOutcome:
+    """Return the outcome with ssh's own message where Ansible lost it: it reports a broken pipe where ssh has
+    refused the host and not ended yet.
+    """
+    if not outcome.unreachable or parse_ssh_failure(outcome.message) is not SshFailure.BROKEN:
+        return outcome
+    host = next(host for host in hosts if host.name == outcome.host)
+    options = ssh_options(workspace.known_hosts, BatchMode="yes", ConnectTimeout=str(RETRY_S))
+    place = ("-p", str(host.port), "-i", host.key_file, f"{host.user}@{host.address}")
+    try:
+        ran = run(["ssh", *options, *place, "true"], deadline.within(RETRY_S * 2))
+    except EdgeError:
+        return outcome
+    words = ran.stderr.strip()[-KEPT:]
+    return replace(outcome, message=f"{outcome.message} ({words})") if ran.exit_status and words else outcome
 
 
 def _require_finished(end: Mapping[str, Any], transcript: Transcript, path: Path) -> None:

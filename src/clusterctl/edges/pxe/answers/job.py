@@ -110,7 +110,8 @@ class AnswerJob:
 
     @property
     def iso_url(self) -> str:
-        return f"{self.server}/files/{self.iso}"
+        """Return where the installer gets it: gigabytes are sent to a running attempt only."""
+        return f"{self.attempt}/files/{self.iso}"
 
 
 def network_files(network: HostNetwork, series: ReleaseSeries) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
+from clusterctl.edges.redfish.budget import ReadLimits
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
 from clusterctl.edges.redfish.session import RedfishAccess, RedfishSession
 from clusterctl.edges.redfish.timing import Timing
@@ -37,6 +38,9 @@ MAX_REQUESTS = 8
 ROOT_SECONDS = 15.0
 PROBE_SECONDS = 90.0
 TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0, asked_max=10.0)
+LIMITS = ReadLimits(size=4 << 20, values=100_000)
+"""Of all that one address sends: any device may answer there."""
+_LOCK_SECONDS = 0.5
 _ROOT_TRIES = 2
 """Requests for the root where it is refused without a login: iLOs refuse it now and then."""
 
@@ -50,20 +54,25 @@ class _Bmc:
 class LoginLimiter:
     """Counts logins by BMC, as its lock-out does: one BMC may answer at several addresses. Thread-safe.
 
-    A BMC is identified by what it shows without a login: its UUID, else the machine's serial, else its address.
+    It is one BMC where certificate and claimed identity are the same. The identity alone proves nothing: a hostile BMC
+    may claim another one's. The certificate alone does not either: some vendors give all their BMCs the same.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._bmcs: dict[str, _Bmc] = {}
+        self._bmcs: dict[tuple[str, str], _Bmc] = {}
 
     @contextmanager
-    def login(self, host: str, greeting: Greeting) -> Iterator[None]:
-        """Allow one login at a time for each BMC; `AuthenticationError` where it rejected one at any address."""
-        key = greeting.uuid or greeting.serial or host
+    def login(self, host: str, certificate: str, greeting: Greeting, deadline: Deadline) -> Iterator[None]:
+        """Allow one login at a time for each BMC; `AuthenticationError` where it rejected one at any address.
+
+        `certificate` is the SHA-256 of the one that the BMC proved to have; empty: its address identifies the BMC.
+        """
+        identity = greeting.uuid or greeting.serial or host
+        key = (certificate, identity) if certificate else ("", host)
         with self._lock:
             bmc = self._bmcs.setdefault(key, _Bmc())
-        with bmc.lock:
+        with _alone(bmc.lock, deadline):
             if bmc.rejected_at:
                 message = f"the same BMC has rejected our login at {bmc.rejected_at}: not tried again in this run"
                 raise AuthenticationError(message, remedy="correct the credentials, then sweep again")
@@ -72,6 +81,17 @@ class LoginLimiter:
             except AuthenticationError:
                 bmc.rejected_at = host
                 raise
+
+
+@contextmanager
+def _alone(lock: threading.Lock, deadline: Deadline) -> Iterator[None]:
+    """Hold the lock. Raises as `Deadline.check` where another thread holds it for too long."""
+    while not lock.acquire(timeout=min(_LOCK_SECONDS, deadline.remaining)):
+        deadline.check("waiting for the login at another address of the same BMC")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class CandidateProbe:
@@ -146,7 +166,7 @@ def _outcome_of(error: ClusterctlError) -> SweepOutcome:
 
 @dataclass(slots=True)
 class _Candidate:
-    """What is known of one address so far."""
+    """What is known of one address so far. `certificate`: SHA-256 of the one that it proved to have."""
 
     host: str
     access: RedfishAccess
@@ -155,6 +175,7 @@ class _Candidate:
     greeting: Greeting = field(default_factory=Greeting)
     identity: Identity = field(default_factory=Identity)
     fingerprint: str = ""
+    certificate: str = ""
     login: str = ""
     requests: int = 0
 
@@ -178,15 +199,15 @@ class _Candidate:
         return address
 
     def identify(self, address: BmcAddress, login: Login, limiter: LoginLimiter) -> None:
-        """Log in once, read, log out."""
+        """Log in once, read, log out: to the BMC that showed the service root, and to no other."""
         self.login = login.name
         root = None if isinstance(self.root, Unreadable) else self.root
-        address = replace(address, user=login.user, password=login.password)
+        address = replace(address, user=login.user, password=login.password, fingerprint=self.certificate)
         session = RedfishSession(address, self.deadline, self.access, root)
         before = self.requests
         try:
-            with closing(session):
-                with limiter.login(self.host, self.greeting):
+            with closing(session), session.limited(LIMITS):
+                with limiter.login(self.host, self.certificate, self.greeting, self.deadline):
                     session.open(self.deadline)
                 self._read(session)
         finally:
@@ -225,9 +246,10 @@ class _Candidate:
         deadline = self.deadline.within(ROOT_SECONDS)
         session = RedfishSession(replace(address, user="", password=""), deadline, self.access)
         try:
-            with closing(session):
+            with closing(session), session.limited(LIMITS):
                 self.root = self._root_of(session, deadline)
         finally:
+            self.certificate = session.certificate
             self.requests += session.requests
         if isinstance(self.root, Unreadable) or not is_service_root(self.root):
             reason = self.root.reason if isinstance(self.root, Unreadable) else "its JSON is no service root"

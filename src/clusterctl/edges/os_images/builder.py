@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.os_images.apt import own_suite
 from clusterctl.edges.os_images.bootstrap import require_tools
 from clusterctl.edges.os_images.initramfs import build_deployer, own_content
-from clusterctl.edges.os_images.recipe import Recipe, default_name
+from clusterctl.edges.os_images.recipe import Recipe
 from clusterctl.edges.os_images.rootfs import build_rootfs
 from clusterctl.edges.os_images.store import BootFolder, OsImage, make_open
 from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -38,16 +37,6 @@ def place_loaders(tftp: Path, packaged: Path = _PACKAGED) -> None:
 DEFAULT_BOOT_FOLDER = Path("/var/lib/clusterctl/boot")
 
 Progress = Callable[[str], None]
-
-
-def ensure(folder: Path, name: str = "", *, small: bool = False, progress: Progress) -> OsImage:
-    """Return the image of this machine's own release; build it, the deployer and the boot loaders where absent.
-
-    A build needs root. Two callers at once build once. `name`: empty for the usual one (`debian-12`).
-    """
-    suite = own_suite()
-    recipe = Recipe(name or default_name(suite, small=small), suite, small=small)
-    return build(BootFolder(folder), recipe, progress, if_missing=True)
 
 
 def build(store: BootFolder, recipe: Recipe, progress: Progress, *, if_missing: bool = False) -> OsImage:
