@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, func, insert, select, text
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, text
 
 from clusterctl.edges.journal import claims, incident_states, states
 from clusterctl.edges.journal.claims import Holder
@@ -117,14 +117,22 @@ class SqlJournal:
         query = select(*columns).order_by(states_table.c.name)
         if since:  # not a condition of all: a damaged `last_seq` would hide its node
             query = query.where(states_table.c.last_seq > since)
-        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return tuple(states.state_of(row) for row in rows)
+        return tuple(map(states.state_of, self._rows(query)))
+
+    def each_state(self) -> Iterator[NodeState]:
+        columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
+        names = select(states_table.c.name).order_by(states_table.c.name)
+        for part in _parts(self._database.read(lambda connection: connection.execute(names).scalars().all())):
+            query = select(*columns).where(states_table.c.name.in_(part)).order_by(states_table.c.name)
+            yield from map(states.state_of, self._rows(query))
+
+    def _rows(self, query: Select[Any]) -> Sequence[RowMapping]:
+        return self._database.read(lambda connection: connection.execute(query).mappings().all())
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         columns = (states_table.c.node, states_table.c.summary, states_table.c.summary_digest)
         query = select(*columns).order_by(states_table.c.name)
-        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return tuple(states.summary_of(row) for row in rows)
+        return tuple(map(states.summary_of, self._rows(query)))
 
     def state(self, node: NodeId) -> NodeState:
         return self._database.read(lambda connection: states.load(connection, node))
