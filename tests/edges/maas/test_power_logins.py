@@ -11,9 +11,8 @@ import pytest
 from clusterctl.edges.maas import MaasPowerLogins
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.ports import Deadline, FailureKind, InstallError, InstallState
+from clusterctl.ports import Deadline, InstallState
 from clusterctl.ports.accounts import LoginUpdate, PowerTarget
-from clusterctl_lab.emulators.maas.status import Status
 from tests.edges.maas.kit import BMC_PASSWORD, Lab, UtcClock, until
 
 NEW = "Nfrsh4Pq2TzXw7Ka"
@@ -60,9 +59,8 @@ def test_given_read_back_and_used(lab: Lab) -> None:
     assert give(lab, target(lab)) is LoginUpdate.HAD
     assert node(lab).power_parameters == before
     installer = lab.installer()
-    now = replace(lab.target(), bmc=target(lab).bmc)
-    installer.start(now, Deadline.after(60))
-    assert until(installer, now, InstallState.INSTALLED).state is InstallState.INSTALLED
+    installer.start(lab.target(), Deadline.after(60))
+    assert until(installer, lab.target(), InstallState.INSTALLED).state is InstallState.INSTALLED
 
 
 def test_a_machine_that_maas_does_not_know(lab: Lab) -> None:
@@ -98,39 +96,3 @@ def test_another_machine_of_that_name(lab: Lab) -> None:
     with pytest.raises(EdgeError, match="has serial"):
         give(lab, wanted)
     assert node(lab).power_parameters["power_pass"] == BMC_PASSWORD
-
-
-def other_password(lab: Lab) -> None:
-    """MAAS has a password that the BMC no longer accepts, as on a machine that was enrolled by hand."""
-    node(lab).power_parameters["power_pass"] = "of-another-year"
-
-
-def orders(lab: Lab, operation: str) -> int:
-    """How often an operation was ordered."""
-    return sum(count for name, count in lab.maas.requests.items() if name.endswith(f" {operation}"))
-
-
-@pytest.mark.parametrize("version", ["3.5.7", "3.6.2"])
-def test_maas_never_logs_in_with_another_password_than_the_site(lab: Lab, version: str) -> None:
-    """A machine of ours is not deployed where MAAS has another password: no login is rejected, no account locked."""
-    enrolled(lab)
-    lab.maas.faults.version = version
-    other_password(lab)
-    installer, before = lab.installer(), orders(lab, "deploy")
-    with pytest.raises(InstallError, match="another password than the site") as refused:
-        installer.start(lab.target(), Deadline.after(60))
-    assert refused.value.failure is FailureKind.LOGIN
-    assert "power parameters of node001" in refused.value.remedy
-    assert orders(lab, "deploy") == before
-    assert "of-another-year" not in f"{refused.value} {refused.value.remedy}"
-
-
-def test_an_adopted_machine_is_not_commissioned_with_another_password(lab: Lab) -> None:
-    """Nor is one that MAAS knew before the first run, in the state New."""
-    enrolled(lab)
-    node(lab).status = Status.NEW
-    other_password(lab)
-    before = orders(lab, "commission")
-    with pytest.raises(InstallError, match="another password"):
-        lab.installer().prepare(lab.target(), Deadline.after(60))
-    assert orders(lab, "commission") == before > 0

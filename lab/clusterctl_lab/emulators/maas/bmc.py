@@ -2,9 +2,9 @@
 
 The order is MAAS's: ForceOff if the machine is on, boot once from the network, On. Sources: DMTF DSP0266, and MAAS's
 own driver (provisioningserver/drivers/power/redfish.py). A failed request is retried five times, with waits that
-double, in a thirtieth of MAAS's time. A rejected login is retried as MAAS before 3.6 does (which locks accounts), where
-`retries_logins` asks for it; a timeout never is, which would take the lab minutes. Unlike MAAS's driver it supports
-every vendor of the lab: see `boot_once_from_network`.
+double, in a thirtieth of MAAS's time. A rejected login is never retried, as in MAAS since 3.6 (earlier versions did,
+and locked accounts), nor is a timeout, which would take the lab minutes. Unlike MAAS's driver it supports every vendor
+of the lab: see `boot_once_from_network`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import base64
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Protocol, Self
 
@@ -66,10 +66,9 @@ class RedfishPower:
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self._tls = tls
-        self.retries_logins: Callable[[], bool] = lambda: False
 
     async def on(self, parameters: Parameters) -> None:
-        async with _Bmc(parameters, self._tls, retries_logins=self.retries_logins()) as bmc:
+        async with _Bmc(parameters, self._tls) as bmc:
             if await bmc.power() == "on":
                 await bmc.reset("ForceOff")
                 await bmc.wait_until_off()
@@ -77,26 +76,25 @@ class RedfishPower:
             await bmc.reset("On")
 
     async def off(self, parameters: Parameters) -> None:
-        async with _Bmc(parameters, self._tls, retries_logins=self.retries_logins()) as bmc:
+        async with _Bmc(parameters, self._tls) as bmc:
             if await bmc.power() == "off":
                 return
             await bmc.reset("ForceOff")
             await bmc.wait_until_off()
 
     async def restart(self, parameters: Parameters) -> None:
-        async with _Bmc(parameters, self._tls, retries_logins=self.retries_logins()) as bmc:
+        async with _Bmc(parameters, self._tls) as bmc:
             await bmc.reset("ForceRestart")
 
     async def query(self, parameters: Parameters) -> str:
-        async with _Bmc(parameters, self._tls, retries_logins=self.retries_logins()) as bmc:
+        async with _Bmc(parameters, self._tls) as bmc:
             return await bmc.power()
 
 
 class _Bmc:
     """One BMC for the length of one power action."""
 
-    def __init__(self, parameters: Parameters, tls: ssl.SSLContext, *, retries_logins: bool) -> None:
-        self._retries_logins = retries_logins
+    def __init__(self, parameters: Parameters, tls: ssl.SSLContext) -> None:
         self._base = f"https://{parameters.get('power_address', '')}"
         self._node_id = parameters.get("node_id", "")
         login = f"{parameters.get('power_user', '')}:{parameters.get('power_pass', '')}"
@@ -178,8 +176,7 @@ class _Bmc:
         try:
             async with self._http.request(method, url, json=body, headers=headers, allow_redirects=False) as answer:
                 if answer.status in (401, 403):
-                    kind = PowerError if self._retries_logins else _FatalError
-                    raise kind("Could not contact BMC: authorization failed")
+                    raise _FatalError("Could not contact BMC: authorization failed")
                 if answer.status == HTTPStatus.BAD_REQUEST:
                     raise _RefusedError("Could not contact BMC: Redfish request failed with response status code: 400.")
                 if answer.status >= 300:

@@ -1,23 +1,16 @@
-"""The lab's MAAS switches machines through BMCs as MAAS does: it tries again what fails; a rejected login, up to MAAS 3.5."""
+"""The lab's MAAS switches machines through BMCs as MAAS does: it tries again what fails, and no rejected login."""
 
 from __future__ import annotations
 
-import asyncio
-import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from clusterctl.ports import Deadline, InstallState
 from clusterctl_lab.bmc_quirk import BmcQuirk
-from clusterctl_lab.emulators.maas.bmc import PowerError, RedfishPower
-from clusterctl_lab.emulators.maas.faults import Faults
 from tests.edges.maas.kit import Lab, until
-from tests.edges.maas.testca import Ca
-from tests.ports import reserve_port
 
 
 @pytest.fixture
@@ -41,32 +34,3 @@ def test_a_bmc_that_fails_some_requests_is_asked_again(lab):
         until(installer, target, InstallState.INSTALLED)
         installer.release(target, deadline)
         until(installer, target, InstallState.READY)
-
-
-@pytest.mark.parametrize(("version", "tries"), [("3.5.7", 6), ("3.6.2", 1)])
-def test_rejected_logins_are_tried_again_before_3_6(tmp_path, version, tries):
-    """One look at the power of a machine with another password is six logins, or one."""
-    faults = Faults(version=version)
-    logins = 0
-
-    async def reject(_: web.BaseRequest) -> web.Response:
-        nonlocal logins
-        logins += 1
-        return web.Response(status=401)
-
-    async def scenario() -> None:
-        ca, address = Ca(tmp_path), "127.0.0.1"
-        runner = web.ServerRunner(web.Server(reject))
-        await runner.setup()
-        port = reserve_port(address)
-        await web.TCPSite(runner, address, port, ssl_context=ca.server_context(address)).start()
-        driver = RedfishPower(ssl.create_default_context(cafile=str(ca.file)))
-        driver.retries_logins = lambda: faults.retries_logins
-        try:
-            with pytest.raises(PowerError, match="authorization failed"):
-                await driver.query({"power_address": f"{address}:{port}", "power_user": "root", "power_pass": "old"})
-        finally:
-            await runner.cleanup()
-
-    asyncio.run(scenario())
-    assert logins == tries

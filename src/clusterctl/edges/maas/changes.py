@@ -19,10 +19,7 @@ BAD_REQUEST, BROKE_DOWN = 400, 500
 
 
 class MaasChanges:
-    """Every state that a change leads to has its time from then on.
-
-    Before a change for which MAAS uses the BMC, the password that it has there is compared with the site's.
-    """
+    """Every state that a change leads to has its time from then on."""
 
     def __init__(self, machines: Machines, failures: Failures, timers: StateTimers) -> None:
         self._machines = machines
@@ -30,7 +27,6 @@ class MaasChanges:
         self._timers = timers
 
     def commission(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
-        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.commission(machine.system_id, deadline),
             machine,
@@ -58,7 +54,6 @@ class MaasChanges:
     def deploy(
         self, machine: MaasMachine, series: str, user_data: str, target: InstallTarget, deadline: Deadline
     ) -> Seen:
-        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.deploy(machine.system_id, series, user_data, deadline),
             machine,
@@ -68,7 +63,6 @@ class MaasChanges:
         )
 
     def release(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
-        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.release(machine.system_id, deadline),
             machine,
@@ -82,7 +76,6 @@ class MaasChanges:
         if machine.status is MachineStatus.DEPLOYING:
             after = self.release(machine, target, deadline)
         elif machine.status in ABORTABLE:
-            self._failures.check_password(machine, target, deadline)
             after = self._once(
                 lambda: self._machines.abort(machine.system_id, deadline),
                 machine,
@@ -101,7 +94,6 @@ class MaasChanges:
 
     def erase(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
         """Erase the disks. After a lost answer only a machine seen erasing counts: Ready may have come without it."""
-        self._failures.check_password(machine, target, deadline)
         return self._once(
             lambda: self._machines.erase(machine.system_id, deadline),
             machine,

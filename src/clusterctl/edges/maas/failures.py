@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,14 +14,6 @@ from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
 
 OTHER_LOGIN = "MAAS logs in to the BMC with {} than the site"
 GIVE_LOGIN = "find the BMC's password with clusterctl accounts check, then correct the power parameters of {} in MAAS"
-
-
-class Difference(enum.StrEnum):
-    """What differs between the login that MAAS has and the site's. Empty: nothing, or it is unknown."""
-
-    NONE = ""
-    USER = "another user"
-    PHRASE = "another password"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +58,6 @@ class Failures:
         found = self._machines.failures([machine.system_id], deadline, after=cursor).get(machine.system_id)
         return None if found is None else self._judged(machine, found, target, deadline)
 
-    def check_password(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> None:
-        """Raise `InstallError` where MAAS has the site's account with another password, before it logs in with that.
-
-        MAAS before 3.6 tries a rejected login up to 42 times. An account of MAAS's own cannot be compared.
-        """
-        if self._other_login(machine, target, deadline) == Difference.PHRASE:
-            remedy = GIVE_LOGIN.format(machine.hostname)
-            cause = OTHER_LOGIN.format(Difference.PHRASE)
-            raise InstallError(cause, FailureKind.LOGIN, where=target.name, remedy=remedy)
-
     def _judged(
         self,
         machine: MaasMachine,
@@ -102,16 +83,16 @@ class Failures:
             )
         return MaasFailure(cause, FailureKind.POWER)
 
-    def _other_login(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Difference:
+    def _other_login(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> str:
         try:
             mine = self._machines.power_parameters(machine.system_id, deadline)
         except (InstallerUnavailableError, AuthenticationError):
             raise
         except (EdgeError, ParseError):
-            return Difference.NONE
-        if not mine.user or (mine.user, mine.password) == (target.bmc.user, target.bmc.password):
-            return Difference.NONE
-        return Difference.PHRASE if mine.user == target.bmc.user else Difference.USER
+            return ""
+        if mine.user and mine.user != target.bmc.user:
+            return "another user"
+        return "another password" if mine.user and mine.password != target.bmc.password else ""
 
     def _curtin(self, machine: MaasMachine, deadline: Deadline) -> str:
         try:
