@@ -6,6 +6,7 @@ a text of a peer. Of a node, each check or load has one figure: its worst part's
 
 from __future__ import annotations
 
+import math
 import statistics
 import threading
 from collections import Counter, defaultdict, deque
@@ -478,10 +479,10 @@ def _judged(finding: Finding) -> tuple[tuple[str, str], tuple[float, Bound]] | N
 
 
 def margin(value: float, bound: Bound) -> float:
-    """Return how far a value is from the nearer of its limits; below zero beyond it."""
+    """Return how far a value is from the nearer of its limits; below zero beyond it, infinity without limits."""
     margins = [value - bound.low] if bound.low is not None else []
     margins += [bound.high - value] if bound.high is not None else []
-    return min(margins)
+    return min(margins, default=math.inf)
 
 
 def _steps(ends: Iterable[StepEnd]) -> Iterator[Metric]:
