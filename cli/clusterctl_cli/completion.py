@@ -80,8 +80,8 @@ def complete_parts(ctx: click.Context, _param: click.Parameter, incomplete: str)
 
     named = set(ctx.params.get("nodes") or ctx.args)  # of a command line that is not complete yet, click has args
     with _site(ctx) as context:
-        states = context.journal.states() if context else ()
-    slots = {part.slot for state in states if not named or state.name in named for part in fitted(state)}
+        states = context.journal.each_state() if context else iter(())
+        slots = {part.slot for state in states if not named or state.name in named for part in fitted(state)}
     return _beginning(sorted(slots), incomplete)
 
 

@@ -14,7 +14,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.operations.context import open_site
 from clusterctl.operations.gold_pool import gold_pool
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
-from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use, is_returnable
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
 
@@ -80,7 +80,7 @@ class FakeScheduler:
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         self.calls.append(("give_back", tuple(nodes)))
-        ours = [name for name in nodes if self.reasons.get(name, "").startswith(PREFIX)]
+        ours = [name for name in nodes if is_returnable(self.reasons.get(name, ""))]
         for name in ours:
             del self.reasons[name]
         return {name: "it is not ours" for name in nodes if name not in ours}

@@ -143,6 +143,23 @@ def test_a_node_that_is_gold_again_gets_its_work_back(site: Path) -> None:
     assert scheduler.reasons == {"n3": out["n3"]}
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "clusterctl:gpu_ecc:20261128T181500Z",
+        "clusterctl:job:run-20261128T120000-beef",
+        "clusterctl: the fan is loud, ann",
+        "clusterctl:fan: loud, ann",
+    ],
+)
+def test_a_gold_node_that_is_drained_for_a_fault_stays_out(site: Path, reason: str) -> None:
+    """The journal has it as gold still: its own check drained it, a supervised job, or a person by hand."""
+    context, scheduler = open_site(site), FakeScheduler(busy={"n1", "n2", "n3"}, reasons={"n4": reason})
+    night(context, scheduler)
+    assert scheduler.reasons == {"n4": reason}
+    assert PartnerLender(context, scheduler, NIGHTLY).give_back(["n4"]) == {"n4": "it is not ours"}
+
+
 def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
     """Not even what another night left."""
     context, scheduler = open_site(site), FakeScheduler()

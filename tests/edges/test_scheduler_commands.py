@@ -10,7 +10,7 @@ from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
-from clusterctl.ports.scheduler import Use
+from clusterctl.ports.scheduler import Use, is_returnable
 from tests.steps.fakes import FixedClock
 
 REASON = "clusterctl:nightly:r1"
@@ -91,3 +91,23 @@ def test_a_lists_nodes_are_idle_and_no_others() -> None:
     assert listed.look(soon()).value["n1"].use is Use.IDLE
     assert listed.take(["n1", "n2"], REASON, soon()) == {"n2": "the site does not list it as idle"}
     assert listed.give_back(["n1"], soon()) == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "lifted"),
+    [
+        ("clusterctl:nightly:20260101T000000-beef", True),
+        ("clusterctl:nightly:20260101T000000-beef : reboot complete", True),
+        ("clusterctl:maintain:driver-580", True),
+        ("clusterctl:gpu_ecc:7", True),
+        ("clusterctl:gpu_ecc:20261128T181500Z", False),
+        ("clusterctl:gpu_ecc:20261128T181500Z : reboot complete", False),
+        ("clusterctl:job:run-20261128T120000-beef", False),
+        ("clusterctl: by ann", False),
+        ("clusterctl:fan: by ann", False),
+        ("", False),
+    ],
+)
+def test_which_drains_a_run_may_lift(reason: str, lifted: bool) -> None:
+    """Those that a run has set for its own work, and a night's failure that is gold again; none that names a fault."""
+    assert is_returnable(reason) is lifted

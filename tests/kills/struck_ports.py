@@ -110,6 +110,9 @@ class StruckJournal:
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
         return self.inner.states(since)
 
+    def each_state(self) -> Iterator[NodeState]:
+        return self.inner.each_state()
+
     def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
 

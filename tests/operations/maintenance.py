@@ -27,7 +27,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.operations.serial import to_data
 from clusterctl.ports import Claim, Deadline, Journal
-from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use, is_returnable
 from tests.cli.nights import write
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import identified
@@ -141,7 +141,7 @@ class Cluster:
         if not nodes:
             return {}
         self.life.require()
-        ours = [name for name in nodes if self.drains.get(name, "").startswith(PREFIX)]
+        ours = [name for name in nodes if is_returnable(self.drains.get(name, ""))]
         for name in ours:
             del self.drains[name]
             if self.settling:

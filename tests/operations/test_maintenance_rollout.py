@@ -148,12 +148,13 @@ def test_without_an_idle_partner_a_node_waits_for_the_other_of_its_wave(rig: Rig
     assert rig.hurt == []
 
 
-def test_a_drain_of_another_owner_is_left_alone(rig: Rig) -> None:
-    """An operator drained a node for its fan: it is skipped, and its drain stays."""
-    rig.cluster.drains = {"n4": "fan"}
+@pytest.mark.parametrize("reason", ["fan", "clusterctl:gpu_ecc:20261128T181500Z", "clusterctl:job:run-1"])
+def test_a_drain_of_another_owner_is_left_alone(rig: Rig, reason: str) -> None:
+    """An operator, the node's own check or a supervised job drained a node: it is skipped, and its drain stays."""
+    rig.cluster.drains = {"n4": reason}
     rig.run()
-    assert rig.progress().of("n4").text == "it cannot be drained: fan"
-    assert rig.cluster.drains == {"n4": "fan"}
+    assert rig.progress().of("n4").text == f"it cannot be drained: {reason}"
+    assert rig.cluster.drains == {"n4": reason}
     assert "n4" not in rig.orders()
 
 

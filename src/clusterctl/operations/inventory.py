@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,12 @@ def host_variables(context: SiteContext, name: str) -> dict[str, Any]:
 
 
 def _hosts(context: SiteContext) -> _Hosts:
-    states = sorted(context.journal.states(), key=lambda state: state.name)
-    found = {state.name: (state, _address(context, state)) for state in states if state.stage is not Stage.RETIRED}
-    return {name: (state, host) for name, (state, host) in found.items() if host is not None}
+    found: dict[str, tuple[NodeState, HostAddress]] = {}
+    for state in context.journal.each_state():
+        host = _address(context, state) if state.stage is not Stage.RETIRED else None
+        if host is not None:  # without the reports, which take gigabytes for thousands of nodes
+            found[state.name] = (replace(state, reports={}, inventory=None), host)
+    return dict(sorted(found.items()))
 
 
 def _address(context: SiteContext, node: NodeState) -> HostAddress | None:

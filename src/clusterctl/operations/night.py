@@ -344,7 +344,8 @@ class NightRun:
         """Return gold nodes to work that no run holds: left by a killed run, or gold again by day."""
         seen, now = self.lender.occupancy(), CLOCK.now()
         gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
-        ours = {name for name, node in seen.items() if node.ours and not node.reason.startswith(f"{PREFIX}{MAINTAIN}:")}
+        kept = f"{PREFIX}{MAINTAIN}:"
+        ours = {name for name, node in seen.items() if node.returnable and not node.reason.startswith(kept)}
         stray = [node for node, name in gold.items() if name in ours]
         claims = self.context.journal.claim(stray, self.context.run)
         try:

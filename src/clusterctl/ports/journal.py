@@ -79,6 +79,10 @@ class Journal(Protocol):
         """Return the nodes with an event after the one of number `since`, by name: all nodes by default."""
         ...
 
+    def each_state(self) -> Iterator[NodeState]:
+        """Yield all nodes, by name: whole states of thousands take gigabytes where all are kept."""
+        ...
+
     def summaries(self) -> tuple[NodeSummary, ...]:
         """Return a summary of each node, by name: cheap for thousands."""
         ...

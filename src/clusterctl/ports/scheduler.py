@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,19 @@ from clusterctl.ports.deadline import Deadline
 
 PREFIX = "clusterctl:"
 """What every reason of ours begins with: `clusterctl:<check>:<event>`. No other drain is ever resumed."""
+_LENT = re.compile(r"clusterctl:[^\s:]+:\S+")
+_FOR_A_FAULT = re.compile(r"clusterctl:(?:job:\S+|[a-z0-9_]{1,64}:\d{8}T\d{6}Z)")
+"""The drains of supervised jobs, and those of the nodes themselves (clusterctl_burnin/node_check/slurm.py)."""
+
+
+def is_returnable(reason: str) -> bool:
+    """Return whether a run of clusterctl drained a node for its own work, so that a run may lift the drain.
+
+    A drain for a fault, by a node's own check or a supervised job, is lifted by an operator alone. A text with spaces
+    is an operator's, whatever it begins with. Slurm itself adds to a reason behind ` : ` (`reboot complete`).
+    """
+    given = reason.partition(" : ")[0]
+    return bool(_LENT.fullmatch(given)) and not _FOR_A_FAULT.fullmatch(given)
 
 
 RESERVED = "reserved"
@@ -40,6 +54,11 @@ class Occupancy:
     def ours(self) -> bool:
         """True where clusterctl drained it, and the reason has not changed since."""
         return self.use is Use.OUT and self.reason.startswith(PREFIX)
+
+    @property
+    def returnable(self) -> bool:
+        """True where a run of clusterctl drained it for its own work."""
+        return self.use is Use.OUT and is_returnable(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -16,10 +17,15 @@ from clusterctl.formats.identifiers import is_host_name
 from clusterctl.site.fields import Fingerprint, Name, section
 
 MAX_RANGE = 4096
+_BYTE = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])"
+_PLAIN = re.compile(rf"(?:[1-9]|[1-9][0-9]|1[0-9][0-9]|2[01][0-9]|22[0-3])(?:\.{_BYTE}){{3}}")
+"""A canonical IPv4 address below the multicast ones."""
 
 
 def canonical_address(value: str) -> str:
     """Return an IPv4 or IPv6 address in canonical form. Raises ValueError."""
+    if _PLAIN.fullmatch(value):  # nearly all addresses of a sheet: it is read by each command
+        return value
     try:
         found = ipaddress.ip_address(value.strip())
     except ValueError:

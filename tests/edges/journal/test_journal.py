@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
+from sqlalchemy.event import listen
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.journal.integrity import event_digest
@@ -270,3 +271,25 @@ def test_histories_of_many_nodes(book: SqlJournal) -> None:
     assert [event.seq for event in book.histories(many, [Kind.NODE_DESCRIBED])] == [written["n1"], written["n3"]]
     assert list(book.histories(many, [Kind.NODE_QUARANTINED])) == []
     assert list(book.histories([], [Kind.NODE_DESCRIBED])) == []
+
+
+def test_a_list_of_the_fleet_reads_an_index_alone(book: SqlJournal) -> None:
+    """In SQLite a state of 40 kB lies before the digest of its summary: a list of 32,768 nodes must not read them."""
+    statements: list[str] = []
+    engine = book._database.engine
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL keeps long states out of the rows")
+    book.append([added()])
+    listen(engine, "before_cursor_execute", lambda *found: statements.append(found[2]))
+    assert len(book.summaries()) == 1
+    (query,) = (one for one in statements if "summary" in one)
+    with engine.connect() as connection:
+        (plan,) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}").all()
+    assert "COVERING INDEX node_state_by_name" in plan[-1]
+
+
+def test_all_nodes_one_after_the_other(book: SqlJournal) -> None:
+    """`each_state` yields what `states` returns, also where one query does not take all of them."""
+    names = [f"n{number}" for number in range(503)]
+    book.append([added(name) for name in names])
+    assert sorted(book.each_state(), key=lambda one: one.name) == sorted(book.states(), key=lambda one: one.name)

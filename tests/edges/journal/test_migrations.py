@@ -115,12 +115,17 @@ OBSTACLES = {
         "DROP INDEX incident_state_by_unfinished",
         "incident_state_by_unfinished",
     ),
+    "0005": ("CREATE INDEX node_state_by_name ON event (kind)", "DROP INDEX node_state_by_name", "node_state_by_name"),
 }
 """Version → what is in the way of the last thing that its migration does, how to take it away, and its name."""
+SQLITE_ONLY = frozenset({"0005"})
+"""Versions whose migration does nothing on PostgreSQL."""
 
 
 def test_a_migration_that_fails_leaves_the_old_version(version: str, url: str) -> None:
     """It fails at its last thing: of the columns that it had added before, none is left; repaired, it goes through."""
+    if version in SQLITE_ONLY and not url.startswith("sqlite"):
+        pytest.skip("nothing is migrated there, and nothing can be in its way")
     put, take_away, name = OBSTACLES[version]
     _execute(url, put)
     before = columns(url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.roles import write_site
 from clusterctl.edges.site.textfile import there
 from clusterctl.fleet.errors import UsageError
-from clusterctl.site.nodes import expand_range
+from clusterctl.site.nodes import canonical_address, expand_range
+from tests.edges.site.ready import write_ready_site
 
 
 def site(tmp_path: Path) -> Path:
@@ -239,3 +241,61 @@ def test_hosts_are_held_to_the_release_that_is_installed(tmp_path: Path) -> None
         assert site.settings.expected_release == release
     message = load_site(edited(tmp_path / "edited", "burnin: bootstrap", "burnin: bootstrap\nchecks: {release: noble}"))
     assert message.settings.expected_release == "noble"
+
+
+def _slowly(text: str) -> str:
+    """Return an address in canonical form, or why it is refused, by the standard library alone."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return "refused"
+    one = not (found.is_unspecified or found.is_multicast or text == "255.255.255.255")
+    return str(found) if one else "refused"
+
+
+_EDGES = (
+    "0",
+    "00",
+    "1",
+    "01",
+    "9",
+    "10",
+    "99",
+    "100",
+    "199",
+    "200",
+    "223",
+    "224",
+    "249",
+    "250",
+    "255",
+    "256",
+    "1000",
+    "\u0661",
+)
+
+
+@pytest.mark.parametrize("first", _EDGES)
+def test_an_address_is_read_as_the_standard_library_reads_it(first: str) -> None:
+    """The short way for plain addresses accepts and refuses the same ones."""
+    for last in _EDGES:
+        for text in (f"{first}.0.1.{last}", f"{last}.{first}.255.9", f"{first}.{last}.1", f"{first}.1.1.{last}.1"):
+            try:
+                found = canonical_address(text)
+            except ValueError:
+                found = "refused"
+            assert found == _slowly(text)
+
+
+def test_a_replica_is_a_postgresql(tmp_path: Path) -> None:
+    """A file is refused by its name in the site file; a site without a replica has none."""
+    write_ready_site(tmp_path)
+    assert load_site(tmp_path).replica_url() == ""
+    with (tmp_path / "site.yml").open("a") as file:
+        file.write("\njournal_replica: postgresql+psycopg://reader@db2/clusterctl\n")
+    assert load_site(tmp_path).replica_url() == "postgresql+psycopg://reader@db2/clusterctl"
+    (tmp_path / "site.yml").write_text(
+        (tmp_path / "site.yml").read_text().replace("postgresql+psycopg://reader@db2/", "sqlite:///")
+    )
+    with pytest.raises(UsageError, match="no replica"):
+        load_site(tmp_path).replica_url()

@@ -98,6 +98,18 @@ def test_only_our_own_drain_is_taken_back(slurm: SlurmCluster) -> None:
     slurm.wait_for({"c1": "drained", "c2": "drained", "c3": "idle"})
 
 
+def test_a_drain_for_a_fault_is_not_taken_back(slurm: SlurmCluster) -> None:
+    """What the node's own check, a supervised job or a person drained is theirs, although it begins as ours do."""
+    reasons = {"c1": "clusterctl:gpu_ecc:20261128T181500Z", "c2": "clusterctl:job:run-1", "c3": "clusterctl: by ann"}
+    for name, reason in reasons.items():
+        slurm.update(name, "State=DRAIN", f"Reason={reason}")
+    kept = scheduler().give_back([*reasons], soon())
+    assert kept == {
+        name: f"it is drained for a fault, an operator gives it back: {reason}" for name, reason in reasons.items()
+    }
+    assert {name: slurm.states()[name] for name in reasons} == dict.fromkeys(reasons, "drained")
+
+
 def test_a_reason_that_is_not_ours_is_refused(slurm: SlurmCluster) -> None:
     """It would be unknown later whether it may be taken back."""
     with pytest.raises(UsageError, match="does not begin with clusterctl:"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = "0005"
+SCHEMA_VERSION = "0006"
 """The newest Alembic revision that this program knows."""
 
 metadata = MetaData()
@@ -62,6 +62,7 @@ node_state = Table(
     Column("summary_digest", String(64), nullable=False, server_default=""),
     Column("state_digest", String(64), nullable=False, server_default=""),
     Index("node_state_by_stage", "stage"),
+    Index("node_state_by_name", "name", "node", "summary", "summary_digest").ddl_if(dialect="sqlite"),
 )
 
 incident_state = Table(

@@ -17,7 +17,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.slurm import COLUMNS, SlurmNode, parse_sinfo
 from clusterctl.ports import Clock, Deadline
-from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use, is_returnable
 
 SECONDS = 120.0
 """sinfo(1) itself tries for a minute to reach a controller that does not answer."""
@@ -54,7 +54,9 @@ class SlurmScheduler:
             return refused
         after = self._drained(wanted, reason, deadline)
         lost = {name: why for name in wanted if (why := _not_ours(after.get(name), reason))}
-        self.give_back(sorted(lost), deadline)
+        undone = [name for name in sorted(lost) if name in after and after[name].reason == reason]
+        if undone:
+            self._update(undone, deadline, "State=UNDRAIN")
         return {**refused, **lost}
 
     def drain(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
@@ -200,7 +202,9 @@ def _not_to_be_given(node: SlurmNode | None) -> str:
         return "Slurm does not know it"
     if node.state not in ("drained", "draining"):
         return f"Slurm reports {node.state}{node.sign}: it is not drained"
-    return "" if node.reason.startswith(PREFIX) else f"its drain is not ours any more: {node.reason or 'no reason'}"
+    if not node.reason.startswith(PREFIX):
+        return f"its drain is not ours any more: {node.reason or 'no reason'}"
+    return "" if is_returnable(node.reason) else f"it is drained for a fault, an operator gives it back: {node.reason}"
 
 
 class Featured(Protocol):
