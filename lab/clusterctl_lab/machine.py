@@ -35,7 +35,8 @@ class Gpu:
     hot_slowdown   its hardware lowers its clock for heat, although it is idle
     pcie_generation   the highest that it and its slot reach
     idle_w         the power that it draws while idle
-    under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`, `aer`, or nothing
+    under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`, `aer`,
+                   `remap`, `hot-memory`, or nothing
     """
 
     index: int
@@ -278,6 +279,7 @@ class System:
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
     ethernet_errors  its Ethernet port receives packets with CRC errors
+    load_ethernet_errors  as above, but only while the GPUs are loaded
     cpu_busy         a user's processes use its processors
     docker_open      every user can write to Docker's socket
     exporter_blind   dcgm-exporter does not report one of its GPUs
@@ -320,6 +322,7 @@ class System:
     sums_stop: bool = False
     starts_fail: bool = False
     ethernet_errors: bool = False
+    load_ethernet_errors: bool = False
     cpu_busy: bool = False
     docker_open: bool = False
     exporter_blind: bool = False

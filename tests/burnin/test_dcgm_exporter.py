@@ -170,6 +170,13 @@ def test_a_field_that_fell_or_an_exporter_that_is_gone_proves_nothing() -> None:
     assert during(counting(ECC_DBE_VOL_TOTAL=3), gone, 60) == [Code.NOT_MEASURED]
 
 
+def test_a_gpu_that_the_exporter_reports_no_longer() -> None:
+    """It answers after the load, without one GPU or without any: nothing is known of what these counted."""
+    one = document(metrics=[line for line in lines() if 'gpu="1"' not in line])
+    assert during(document(), one, 60) == [Code.NOT_MEASURED]
+    assert during(document(), document(metrics=[]), 60) == [Code.NOT_MEASURED, Code.NOT_MEASURED]
+
+
 class Exporter(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200 if self.path == "/metrics" else 404)

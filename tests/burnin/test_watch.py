@@ -434,6 +434,16 @@ def test_a_counter_that_stands_still_hides_no_other_counter() -> None:
         assert bad(first, flapped) == {("hca_errors", "mlx5_0"): (Verdict.FAIL, Code.HCA_LINK_DOWNS)}
 
 
+def test_errors_that_a_reset_gpu_shows_are_of_the_load() -> None:
+    """Its driver was loaded again meanwhile, and it shows an uncorrectable error since: a failure, and unmeasured."""
+    before = readings(nvidia_smi=errors)
+    then = after(
+        nvidia_smi=lambda text: errors(text).replace("Uncorrectable            : 3", "Uncorrectable            : 1")
+    )
+    verdicts = {one.verdict for one in found(before, then) if (one.check, one.subject) == ("gpu_ecc", "gpu 0")}
+    assert verdicts == {Verdict.FAIL, Verdict.INCONCLUSIVE}
+
+
 @pytest.mark.parametrize("probe", ["dmesg", "nvidia_smi", "nvlink_errors_once", "port_counters_once", "edac_counters"])
 @pytest.mark.parametrize("status", [Status.TIMEOUT, Status.MISSING])
 def test_a_probe_that_hangs_or_is_missing_is_named(probe: str, status: Status) -> None:

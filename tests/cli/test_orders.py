@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import ClaimLostError, UsageError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import NodeId
 from clusterctl.operations.context import open_site
 from clusterctl_cli import main
@@ -318,4 +318,39 @@ def test_wrong_words_change_nothing(site: Path, words: list[str], where: str, me
         run(site, *words)
     assert caught.value.where == where
     assert caught.value.remedy
+    assert seq(site) == before
+
+
+def part_history(site: Path, serial: str) -> list[str]:
+    context = open_site(site)
+    try:
+        return [str(event.payload) for event in context.journal.history(Stream.PART, serial)]
+    finally:
+        context.journal.close()
+
+
+def test_the_serial_of_a_new_part_joins_the_history(site: Path) -> None:
+    """Of both parts; without --part the one that keeps the node back is meant. The node goes back to its step."""
+    assert run(site, "release", "n2", "--serial", "1999", "--reason", "replaced", "--yes").return_value == 0
+    assert shown(site, "n2")["stage"] == "cabled"
+    for serial in ("1650", "1999"):
+        assert part_history(site, serial)[-1] == "repair reported of n2, gpu 3: replaced; serial 1999 for 1650"
+    assert "replaced; serial 1999 for 1650" in run(site, "nodes", "n2", "--part", "1999").stdout
+    assert run(site, "rma", "open", "1999", "--case", "1", "--reason", "x", "--yes").return_value == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("n2", "--serial", "1650"),
+        ("n2", "--serial", "1" * 200),
+        ("n1", "n2", "--serial", "1999"),
+        ("n1", "--part", "gpu3"),
+    ],
+)
+def test_a_wrong_report_of_a_repair_is_refused(site: Path, words: tuple[str, ...]) -> None:
+    """The serial of the old part, one that is too long, one part in two nodes, a node that waits for no repair."""
+    before = seq(site)
+    with pytest.raises(UsageError):
+        run(site, "release", *words, "--reason", "replaced", "--yes")
     assert seq(site) == before

@@ -42,7 +42,9 @@ LARGE = Inventory(
         Drive("M.2 1", "SAMSUNG MZ1L2960", 960_197_124_096),
         *(Drive(f"Bay {n}", "KCD8", 3_840_755_982_336) for n in range(4)),
     ),
-    psus=tuple(Psu(f"PSU{n}") for n in range(6)),
+    psus=tuple(Psu(f"PSU{n}", healthy=True) for n in range(6)),
+    temperatures=(),
+    health="OK",
 )
 
 SOLD = {"sku": "dell-xe9680-h100", "root_disk": ""}
@@ -105,6 +107,44 @@ def test_what_the_machine_does_not_show_is_asked_for(inventory: Inventory, name:
     one = next(one for one in propose("x", inventory, hardware_of_shipped()) if one.name == name)
     assert one.value == value
     assert one.decide
+
+
+def test_two_small_drives_alike_are_one_root_disk_of_two() -> None:
+    """Two M.2 of 960 GB before four U.2: any one of the two; they are no data drives."""
+    second = replace(LARGE.drives[0], slot="M.2 2")  # type: ignore[index]
+    fields = {one.name: one for one in propose("x", replace(LARGE, drives=(*(LARGE.drives or ()), second)), {})}
+    assert fields["root_disk"].value == {"max_gb": 2400, "one_of": 2}
+    assert fields["data_drive_count"].value == 4
+    assert "any one of the 2 drives" in fields["root_disk"].decide
+    assert "root_disk: {max_gb: 2400, one_of: 2}" in sku_text(tuple(fields.values()), "x")
+    only = {one.name: one for one in propose("x", replace(LARGE, drives=(LARGE.drives[0], second)), {})}  # type: ignore[index]
+    assert (only["data_drive_count"].value, only["root_disk"].value["one_of"]) == (0, 2)
+
+
+def test_what_the_bmc_does_not_report_is_proposed_and_asked_about() -> None:
+    """Power supplies without health, no temperatures: the SKU may declare it; a machine without a BMC declares nothing."""
+    silent = replace(LARGE, psus=tuple(Psu(f"PSU{n}") for n in range(6)), temperatures=None)
+    fields = {one.name: one for one in propose("x", silent, {})}
+    assert fields["unreported"].value == ["psus", "temperatures"]
+    assert fields["unreported"].decide
+    assert 'unreported: ["psus", "temperatures"]' in sku_text(tuple(fields.values()), "x")
+    bare = Inventory(manufacturer="Dell Inc.", model="PowerEdge R760", serial=Serial("A1"), on=True)
+    assert "unreported" not in {one.name for one in propose("x", bare, {})}
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        ("NVIDIA H100 NVL", "H100 NVL"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("A100-SXM4-80GB", "A100 SXM"),
+        ("h200", "H200"),
+    ],
+)
+def test_a_form_factor_is_proposed_where_it_is_known(model: str, wanted: str) -> None:
+    gpus = tuple(Gpu(f"GPU{n}", model) for n in range(8))
+    fields = {one.name: one for one in propose("x", replace(LARGE, gpus=gpus), {})}
+    assert fields["gpu_model"].value == wanted
 
 
 def test_ethernet_adapters_may_be_the_compute_fabric() -> None:

@@ -101,5 +101,8 @@ def test_short_forms_are_short() -> None:
 def test_names_of_features_and_types_are_slurms() -> None:
     """Commas and spaces would begin another feature."""
     assert feature_name("rack_A 01,x=y") == "rack_A_01_x_y"
-    assert gpu_type("H100 SXM") == "h100_sxm"
+    assert [gpu_type(model) for model in ("H100", "H100 SXM", "H100 NVL", "Instinct MI300X")] == [
+        *("h100", "h100", "h100"),
+        "instinct_mi300x",
+    ]
     assert gpu_type("") == "gpu"

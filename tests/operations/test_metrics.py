@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
-from clusterctl.fleet.quantity import Quantity, at_least, at_most
+from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most
 from clusterctl.fleet.reporting.offenders import NONE
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState
@@ -32,6 +33,7 @@ from clusterctl.operations.metrics import (
     export,
     exposition,
     figures_of,
+    margin,
     night_due,
 )
 from clusterctl.ports.journal import JournalHealth
@@ -293,3 +295,9 @@ def test_links_incidents_and_jobs_are_those_of_the_journal(tmp_path: Path) -> No
     incidents = found["clusterctl_incidents"]
     assert incidents[("nodes", "warning")] == 1
     assert sum(count for (about, _), count in incidents.items() if about == "links") == 2
+
+
+def test_a_bound_without_limits_is_never_the_worst() -> None:
+    """Whatever an older journal holds, the metrics of the others are printed."""
+    assert margin(7.0, Bound()) == math.inf
+    assert margin(7.0, Bound(low=5.0, high=8.0)) == 1.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.durations import parse_due
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.reporting.rma import RmaStage, rmas
 from clusterctl.operations.context import open_site
@@ -92,6 +93,36 @@ def test_what_may_not_be_is_exit_code_2(site: Path, words: tuple[str, ...]) -> N
     context = open_site(site)
     assert len(list(context.journal.history(Stream.PART, "1650"))) == 1
     context.journal.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_mistyped_serial_is_corrected(site: Path, capsys: pytest.CaptureFixture[str], closed: bool) -> None:
+    """At any time, and only where there is something to correct; the wrong part's history shows that it never came."""
+    assert rma(site, *OPEN) == 0
+    assert rma(site, "receive", "1650", "--serial", "1998") == 0
+    if closed:
+        assert rma(site, "close", "1650", "--reason", "fitted") == 0
+    assert rma(site, "receive", "1650", "--serial", "1998") == 2
+    assert rma(site, "receive", "1650", "--serial", "1999") == 0
+    (one,) = listed(site, capsys, "--all")
+    assert (one["replacement"], one["stage"]) == ("1999", "closed" if closed else "received")
+    context = open_site(site)
+    texts = [[str(event.payload) for event in context.journal.history(Stream.PART, name)] for name in ("1998", "1999")]
+    context.journal.close()
+    assert texts[0][-1] == "not delivered by RMA case 4711, for 1650: corrected"
+    assert texts[1] == ["delivered by RMA case 4711, for 1650"]
+
+
+def test_a_part_that_is_due_today_is_not_late(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A date is due until its end."""
+    words = ("open", "1650", "--case", "1", "--reason", "x", "--due")
+    assert rma(site, *words, f"{CLOCK.now() - timedelta(days=1):%Y-%m-%d}") == 2
+    assert rma(site, *words, f"{CLOCK.now() + timedelta(days=1):%Y-%m-%d}") == 0
+    (one,) = listed(site, capsys)
+    assert str(one["due"]).endswith("T23:59:59+00:00")
+    now = datetime(2026, 12, 1, 8, tzinfo=UTC)
+    assert parse_due("2026-12-01", now, longest=timedelta(days=30)) == datetime(2026, 12, 1, 23, 59, 59, tzinfo=UTC)
+    assert parse_due("14d", now, longest=timedelta(days=30)) == now + timedelta(days=14)
 
 
 def test_one_open_return_at_a_time(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_watch import WatchRequest, WatchResult
 from clusterctl.operations.operation import Control, ignore
-from clusterctl.ports import Deadline, Journal
+from clusterctl.ports import Deadline, Journal, LinkModel
 from clusterctl.ports.tickets import Ticket
 from tests.edges.site.ready import write_ready_site
 from tests.formats.infiniband import printers
@@ -259,6 +259,7 @@ class Watched:
     site: Site
     runs: int = 0
     kills: int = 0
+    links: LinkModel | None = None
 
     def opened(self) -> SiteContext:
         """The context of a new process, on the world's clock."""
@@ -274,7 +275,8 @@ class Watched:
         context = self.opened()
         tools = Tools(self.world)
         try:
-            result = fabric_watch.run(context, WatchRequest(dry_run=dry_run), Control(None, ignore), {"ufm": tools})
+            request, control = WatchRequest(dry_run=dry_run), Control(None, ignore)
+            result = fabric_watch.run(context, request, control, {"ufm": tools}, self.links)
             if sync and not dry_run:
                 tickets.run(context, lambda _node: "", TicketSystem(self.world), timedelta(0))
             return result

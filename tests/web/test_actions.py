@@ -22,6 +22,7 @@ from clusterctl_web.openapi import document
 from lab.tests.lab_kit import eventually
 from tests.busy_site import PATIENCE_S, Place, busy_site
 from tests.cli.site_of_three import HOT, quarantined, write
+from tests.events import new_event
 from tests.steps.fakes import identified
 from tests.web.browser import MADE, Browser, access
 
@@ -133,6 +134,24 @@ def test_a_work_order_is_ticked_off_with_the_new_serial(own: SiteContext, tmp_pa
     assert browser.post("/nodes/n2/actions/repaired", hidden(shown)).status_code == 303
     assert events(own, "n2", Kind.NODE_RELEASED) == ["operator"]
     assert "repaired: GPU 3 replaced; new part has serial 1999" in browser.get("/nodes/n2").text
+    assert "actions/repaired" not in browser.get("/work-orders").text
+    reported = "repair reported of n2, gpu 3: repaired: GPU 3 replaced; new part has serial 1999; serial 1999 for 1650"
+    for serial in ("1650", "1999"):
+        assert reported in [str(event.payload) for event in own.journal.history(Stream.PART, serial)]
+        assert "GPU 3 replaced" in browser.get(f"/parts/{serial}").text
+
+
+def test_a_node_that_is_stopped_without_quarantine_is_ticked_off(own: SiteContext, tmp_path: Path) -> None:
+    """Its work order has the same form; the node goes on, and the order is gone."""
+    browser = signed_in(own, tmp_path, UserRole.OPERATOR)
+    shown = send(browser, "/nodes/n2/actions/release", {"reason": "x"})
+    assert browser.post("/nodes/n2/actions/release", hidden(shown)).status_code == 303
+    stop = {"step": "burnin", "cause": "no counters", "remedy": "reseat it", "verdict": "inconclusive"}
+    own.journal.append([new_event("node", "id-n2", Kind.NODE_HELD, stop)])
+    assert 'href="/nodes/n2/actions/repaired"' in browser.get("/work-orders").text
+    shown = send(browser, "/nodes/n2/actions/repaired", {"done": "reseated", "part": "mlx5_0"})
+    assert browser.post("/nodes/n2/actions/repaired", hidden(shown)).status_code == 303
+    assert events(own, "n2", Kind.NODE_REPAIR_REPORTED) == ["operator"]
     assert "actions/repaired" not in browser.get("/work-orders").text
 
 

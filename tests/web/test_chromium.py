@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.payloads.rma import RmaOpened
 from clusterctl.operations.context import open_site
 from clusterctl.operations.incidents import update
-from tests.cli.site_of_three import write
+from tests.cli.site_of_three import HOT, PROOF, quarantined, write
 from tests.cli.test_cable_observe import FABRIC, PLAN
 from tests.web.browser import MADE, PASSWORD, QUICK
 from tests.web.served import entered
@@ -61,6 +62,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     observe(context, Fabric(FABRIC.devices, FABRIC.links[:-1]), folder)
     returned = RmaOpened(case="4711", reason="2 uncorrectable errors", part="gpu 3", node="n2")
     context.journal.append([NewEvent(Stream.PART, "1650", returned)])
+    context.journal.store([PROOF])
+    context.journal.append(quarantined("n2", "burnin", replace(HOT, evidence=(PROOF.digest,))))
     update(context)
     AccountFile(site / "state" / "web", QUICK).add_user("ada", UserRole.OPERATOR, PASSWORD, MADE)
     with entered(context) as found:
@@ -153,6 +156,20 @@ def test_a_hidden_tile_is_no_stop_of_the_keyboard(chromium: Browser, address: st
     page.locator("#tile-n2").wait_for(state="hidden")
     assert page.locator("#shown").inner_text() == "1 shown"
     page.context.close()
+
+
+def test_raw_output_is_unfolded_below_its_finding(chromium: Browser, address: str) -> None:
+    """By keyboard; it is read then, and no earlier."""
+    page, errors = opened(chromium)
+    page.goto(address)
+    page.goto(base(address) + "/nodes/n2")
+    raw = page.locator("details.raw")
+    assert page.locator("details.raw pre").count() == 0
+    raw.locator("summary").focus()
+    page.keyboard.press("Enter")
+    raw.locator("pre", has_text='{"SerialNumber": "S9"}').wait_for()
+    page.context.close()
+    assert errors == []
 
 
 def test_signing_out_by_keyboard(chromium: Browser, address: str) -> None:

@@ -210,3 +210,18 @@ def test_the_file_of_the_accounts_is_read_again(tmp_path: Path) -> None:
     assert other.users() == ()
     one.add_user("eve", UserRole.VIEWER, "a long password", MADE)
     assert [user.name for user in other.users()] == ["eve"]
+
+
+def test_attempts_with_other_names_do_not_free_a_name() -> None:
+    """A limit is not lifted by filling its memory: what has the fewest attempts is forgotten first."""
+    timer = FakeTimer()
+    limit = RateLimit(3, 60, timer.now, most_keys=5)
+    for _ in range(3):
+        assert limit.take("alice") == 0.0
+    for number in range(50):
+        assert limit.take(f"other {number}") == 0.0
+    assert limit.take("alice") > 0.0
+    timer.advance(61)
+    for number in range(50):
+        limit.take(f"another {number}")
+    assert limit.take("alice") == 0.0

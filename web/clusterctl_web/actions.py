@@ -96,9 +96,12 @@ def _decision(decision: Decision) -> Callable[[SiteContext, str, Values], Decisi
 
 
 def _repaired(_context: SiteContext, node: str, values: Values) -> DecisionRequest:
-    """Return the release of a repaired node; the serial of a part that was replaced is in its reason."""
+    """Return the report of a repair; the serial of a part that was replaced joins the history of both parts."""
     serial = f"; new part has serial {values['serial']}" if values["serial"] else ""
-    return DecisionRequest(decision=Decision.RELEASE, nodes=(node,), reason=f"repaired: {values['done']}{serial}")
+    reason = f"repaired: {values['done']}{serial}"
+    return DecisionRequest(
+        decision=Decision.REPAIRED, nodes=(node,), reason=reason, part=values["part"], serial=values["serial"]
+    )
 
 
 def _revalidation(_context: SiteContext, node: str, values: Values) -> revalidate.RevalidateRequest:
@@ -137,10 +140,11 @@ ACTIONS: Mapping[str, PageAction] = {
         ),
         PageAction(
             name="repaired", title="Report a repair",
-            about="Ticks a work order off: the node goes back to the step that stopped it, for the next bootstrap.",
+            about="Ticks a work order off: the step that stopped the node measures it again with the next bootstrap.",
             role=UserRole.OPERATOR, operation=decisions, request=_repaired,
             fields=(
                 Field(name="done", label="What was done", required=True, hint="such as GPU 3 replaced"),
+                Field(name="part", label="Part", hint="such as gpu3; empty: the one that keeps the node back"),
                 Field(name="serial", label="Serial of the new part", hint="empty where nothing was replaced"),
             ),
         ),
@@ -347,7 +351,7 @@ def role_of(context: SiteContext, request: Any) -> UserRole:
     match request:
         case revalidate.RevalidateRequest():
             return UserRole.ADMIN if revalidate.first_step(context, request) in DISK_STEPS else UserRole.OPERATOR
-        case DecisionRequest(decision=Decision.HOLD | Decision.RELEASE | Decision.QUARANTINE):
+        case DecisionRequest(decision=Decision.HOLD | Decision.RELEASE | Decision.REPAIRED | Decision.QUARANTINE):
             return UserRole.OPERATOR
         case maintenance_control.StopRequest():
             return UserRole.OPERATOR

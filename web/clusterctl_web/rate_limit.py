@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 MOST_KEYS = 10_000
-"""Keys that are remembered; the one that was used least recently is dropped first."""
+"""Keys that are remembered; the one with the fewest attempts is dropped first: others' names cannot free a name."""
 IPV6_PREFIX = 64
 """One subscriber has at least this much of an IPv6 address (RFC 6177)."""
 
@@ -39,8 +39,19 @@ class RateLimit:
                 return self.seconds - (now - times[0])
             times.append(now)
             if len(self._taken) > self.most_keys:
-                self._taken.popitem(last=False)
+                self._drop(now)
             return 0.0
+
+    def _drop(self, now: float) -> None:
+        """Drop the keys whose time is over; where there are none, the oldest one of those with the fewest attempts."""
+        kept = len(self._taken)
+        while self._taken:
+            times = next(iter(self._taken.values()))
+            if times and now - times[-1] < self.seconds:
+                break
+            self._taken.popitem(last=False)
+        if len(self._taken) == kept:
+            del self._taken[min(self._taken, key=lambda key: len(self._taken[key]))]
 
     def give_back(self, key: str) -> None:
         """Forget the last attempt of a key: it was right."""

@@ -14,7 +14,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Bound, Quantity, exactly
 from clusterctl.formats.nvidia.dcgm_exporter import ExportedMetrics, parse_dcgm_metrics
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconclusive
 from clusterctl_burnin.dcgm_fields import Between, added
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError, seconds_between
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, read
@@ -90,9 +90,10 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
     if first.gpus and second.error_output:
         lost = f"dcgm-exporter answered before the load, and does not after it: {second.error_output}"
         raise UnmeasuredError(lost, remedy=_RESTART)
-    if first.gpus and second.gpus:
+    if first.gpus:
         between = Between(_NAME, first, second, seconds, expected.limits)
         yield from (finding for gpu in read(after).gpus for finding in added(gpu, between))
+        yield from (_left_out(gpu) for gpu in read(after).gpus if gpu.uuid in first.gpus.keys() - second.gpus.keys())
     if seconds < _MOVES_S or not (powers := _powers(first)) or powers != _powers(second):
         return
     yield Finding(
@@ -102,6 +103,11 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
         cause=f"dcgm-exporter reports the same power of each GPU before and after a load of {seconds:.0f} s",
         remedy=_RESTART,
     )
+
+
+def _left_out(gpu: GpuReading) -> Finding:
+    error = UnmeasuredError("dcgm-exporter does not report the GPU any longer", remedy=_RESTART)
+    return inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
 
 
 def _powers(exported: ExportedMetrics) -> Mapping[str, str]:

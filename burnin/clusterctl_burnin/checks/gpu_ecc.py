@@ -12,7 +12,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, risen
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, at_least, each_or, each_since, risen
 
 GPU_UNCORRECTABLE_ECC_MAX = LimitKey(
     "gpu_uncorrectable_ecc_max",
@@ -115,10 +115,12 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
     def added(was: GpuReading, gpu: GpuReading) -> Iterator[Finding]:
         if not gpu.ecc_enabled:
             return
-        counts = risen(was.uncorrectable_since_boot, gpu.uncorrectable_since_boot, "the uncorrectable ECC errors")
+        grave = (was.uncorrectable_since_boot, gpu.uncorrectable_since_boot, "the uncorrectable ECC errors")
+        slight = (was.dram_corrected_since_boot, gpu.dram_corrected_since_boot, "the corrected ECC errors")
+        counts = at_least(*grave)
         if counts:
             yield from _uncorrectable(replace(gpu, uncorrectable_since_boot=counts), uncorrectable)
-        few = risen(was.dram_corrected_since_boot, gpu.dram_corrected_since_boot, "the corrected ECC errors")
+        few = at_least(*slight)
         if few:
             yield Finding(
                 check=_NAME,
@@ -130,6 +132,8 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
                 remedy="check this GPU again after the next burn-in; replace it if the errors become more",
                 serial=gpu.serial or "",
             )
+        for counter in (grave, slight):
+            risen(*counter)  # raises where it was reset: there may have been more
 
     return each_since(_NAME, before, after, expected, added)
 

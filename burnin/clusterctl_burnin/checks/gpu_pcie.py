@@ -16,7 +16,7 @@ from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings, UnmeasuredError, seconds_between
 from clusterctl_burnin.probes.lspci import PCIE_SPEED_MIN
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, risen
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, at_least, each_or, each_since, risen
 
 GPU_PCIE_REPLAYS_MAX = LimitKey(
     "gpu_pcie_replays_max",
@@ -88,7 +88,8 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
     limit, seconds = expected.limits[GPU_PCIE_REPLAY_RATE_MAX], seconds_between(before, after, NVIDIA_SMI)
 
     def added(was: GpuReading, gpu: GpuReading) -> Iterator[Finding]:
-        count = risen(was.pcie_replays, gpu.pcie_replays, "the PCIe replays")
+        counted = (was.pcie_replays, gpu.pcie_replays, "the PCIe replays")
+        count = at_least(*counted)
         if count:
             many = exceeds(count, seconds, limit.value / 60)
             yield Finding(
@@ -102,6 +103,7 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
                 remedy=_SLOT if many else _WATCH,
                 serial=gpu.serial or "",
             )
+        risen(*counted)  # raises where they were reset: there may have been more
 
     return each_since(_NAME, before, after, expected, added)
 

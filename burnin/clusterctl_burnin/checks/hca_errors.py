@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Bound, Quantity
@@ -113,8 +114,15 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
     first, last = (_printed(readings, COUNTERS_ONCE) for readings in (before, after))
     up, _, added = last.partition("\n")
     text = "\n".join((up, first.partition("\n")[2])) + added
-    were_up = frozenset(one.name for one in compute_adapters(before, expected.sku) if one.ports[0].up)
-    return _of_ports(after, parse_port_counters(text), expected, were_up)
+    return _of_ports(after, parse_port_counters(text), expected, _active(before, expected))
+
+
+def _active(readings: Readings, expected: Expected) -> frozenset[str]:
+    """Return the adapters with an active port; none where that was not read."""
+    try:
+        return frozenset(one.name for one in compute_adapters(readings, expected.sku) if one.ports[0].up)
+    except (UnmeasuredError, ParseError):
+        return frozenset()
 
 
 def _printed(readings: Readings, probe: Probe) -> str:

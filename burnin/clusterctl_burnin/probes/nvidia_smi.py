@@ -99,6 +99,12 @@ def each_since(
     return each(check, after, expected, of)
 
 
+def at_least(before: int | None, after: int | None, what: str) -> int:
+    """Return what a counter gained at least: one that was reset has counted since then. `risen` raises for it."""
+    first, last = known(before, what), known(after, what)
+    return last - first if last >= first else last
+
+
 def risen(before: int | None, after: int | None, what: str) -> int:
     """Return what a counter gained. Raises `UnmeasuredError` where it was not reported, or was reset meanwhile."""
     first, last = known(before, what), known(after, what)

@@ -29,10 +29,20 @@ def hold(folder: Path, **options: Any) -> int:
 @click.command()
 @nodes_argument
 @reason_option("What was repaired")
+@click.option(
+    "--part",
+    default="",
+    shell_complete=complete_parts,
+    help="The part that was repaired, by slot, serial or name; else the one that keeps the node back.",
+)
+@click.option("--serial", default="", help="Of the new part: it joins the history of both parts. One node.")
 @decision_options
 def release(folder: Path, **options: Any) -> int:
-    """Lift a hold; send quarantined and stopped nodes back to the step that stopped them, for the next bootstrap."""
-    return _decide("release", folder, options)
+    """Lift a hold; send quarantined and stopped nodes back to the step that stopped them, for the next bootstrap.
+
+    With --part or --serial, the repair joins the history of the part.
+    """
+    return _decide("repaired" if options["part"] or options["serial"] else "release", folder, options)
 
 
 @click.command()

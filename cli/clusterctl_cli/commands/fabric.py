@@ -115,7 +115,7 @@ def _lines(result: WatchResult) -> list[str]:
     if result.unknown:
         heads.append(f"unknown codes: {', '.join(map(str, result.unknown))}")
     heads += [f"subnet manager: {text}" for text in result.managers]
-    heads += [f"not read: {text}" for text in result.problems]
+    heads += [*result.stale, *(f"not read: {text}" for text in result.problems)]
     return [*heads, *done, *links]
 
 

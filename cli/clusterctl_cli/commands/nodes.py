@@ -159,23 +159,24 @@ def _print_one(context: SiteContext, name: str, digest: str | None, part: str | 
 
 
 def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
-    """Print what the journal knows of a part, whichever nodes it was in."""
+    """Print what the journal knows of a part, whichever nodes it was in: by its serial also before a reading has it."""
     from clusterctl.fleet.event import Stream
     from clusterctl.operations.json_documents import event_json
     from clusterctl_cli.render_history import history_text
 
-    if not part.serial:
+    serial = part.serial or part.subject
+    events = list(context.journal.history(Stream.PART, serial))
+    if not part.serial and not events:
         raise UsageError(
             f"no reading names the serial of {part.subject}",
             where="--part",
             remedy="give a serial, or a slot as `clusterctl nodes NODE --json` has it in its inventory",
         )
-    events = list(context.journal.history(Stream.PART, part.serial))
     if as_json:
         history = [event_json(event) for event in events]
-        print_document({"subject": part.subject, "serial": part.serial, "history": history})
+        print_document({"subject": part.subject, "serial": serial, "history": history})
         return
-    echo(str(part))
+    echo(str(part) if part.serial else f"serial {serial}")
     echo(history_text(events))
 
 

@@ -49,7 +49,10 @@ def ship(folder: Path, **options: Any) -> int:
 @click.option("--serial", required=True, help="The serial of the replacement; the part's own after a repair.")
 @decision_options
 def receive(folder: Path, **options: Any) -> int:
-    """Record that the replacement has arrived: its serial joins the history of the part, and the other way round."""
+    """Record that the replacement has arrived: its serial joins the history of the part, and the other way round.
+
+    Once more with another --serial: the one before was recorded by mistake.
+    """
     return _record("receive", folder, options)
 
 

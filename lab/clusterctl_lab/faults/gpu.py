@@ -165,6 +165,18 @@ FAULTS = (
         change=lambda gpu: replace(gpu, under_load="ecc"),
     ),
     gpu_fault(
+        "row-remap-under-load",
+        does="a GPU replaces a row of its memory once the GPUs have been loaded",
+        shows="nvidia-smi -q before and after the load: Remapped Rows, Uncorrectable Error",
+        change=lambda gpu: replace(gpu, under_load="remap"),
+    ),
+    gpu_fault(
+        "hot-memory-under-load",
+        does="the memory of a GPU gets to 99 °C once the GPUs have been loaded; it is cool when no load runs",
+        shows="nvidia-smi while a load runs: temperature.memory",
+        change=lambda gpu: replace(gpu, under_load="hot-memory"),
+    ),
+    gpu_fault(
         "gpu-power-while-idle",
         does="an idle GPU draws 240 W",
         shows="nvidia-smi -q: Power Draw",

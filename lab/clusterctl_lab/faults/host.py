@@ -131,6 +131,12 @@ FAULTS = (
         change=lambda system: replace(system, ethernet_errors=True),
     ),
     system_fault(
+        "ethernet-errors-under-load",
+        does="the host's Ethernet port receives 40 packets with CRC errors in each load of the GPUs",
+        shows="/sys/class/net before and after the load: rx_crc_errors",
+        change=lambda system: replace(system, load_ethernet_errors=True),
+    ),
+    system_fault(
         "cpu-busy",
         does="four processes of a user work on the idle host, each on a whole processor",
         shows="top: python3 of the user trainer, 99 % each; nothing else",

@@ -44,6 +44,7 @@ def test_every_ill_of_the_model_has_a_plan() -> None:
             "time_lost",
             "starts_fail",
             "ethernet_errors",
+            "load_ethernet_errors",
             "cpu_busy",
             "docker_open",
             "exporter_blind",

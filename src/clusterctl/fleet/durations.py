@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from clusterctl.fleet.errors import UsageError
 
@@ -11,6 +11,7 @@ FORMS = "give a date (2026-12-01), a time (2026-12-01T18:00, UTC by default) or 
 PAST_FORMS = (
     "give a duration before now (30min, 4h, 2d), a date (2026-12-01) or a time (2026-12-01T18:00, UTC by default)"
 )
+_LAST_SECOND = time(23, 59, 59)
 _DURATION = re.compile(r"(\d{1,6})(s|min|h|d|w)")
 _UNITS = {
     "s": timedelta(seconds=1),
@@ -39,6 +40,15 @@ def parse_until(text: str, now: datetime, *, longest: timedelta | None = None) -
         remedy = f"give at most {longest.days}d; it can be repeated before it ends"
         raise UsageError(f"{text} is more than {longest.days} days from now", where="--until", remedy=remedy)
     return moment
+
+
+def parse_due(text: str, now: datetime, *, longest: timedelta) -> datetime:
+    """Return the moment until which something is due, in UTC: a date means its last second. Raises as `parse_until`."""
+    try:
+        day = datetime.combine(date.fromisoformat(text.strip()), _LAST_SECOND, UTC)
+    except ValueError:
+        return parse_until(text, now, longest=longest)
+    return parse_until(day.isoformat(), now, longest=longest)
 
 
 def fixed_until(text: str, now: datetime) -> str:

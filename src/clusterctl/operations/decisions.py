@@ -37,6 +37,7 @@ class Decision(enum.Enum):
 
     HOLD = "hold"
     RELEASE = "release"
+    REPAIRED = "repaired"
     QUARANTINE = "quarantine"
     WAIVE = "waive"
     REVOKE = "revoke"
@@ -51,6 +52,7 @@ class DecisionRequest:
     until        hold, waive: `2026-12-01`, `12h`, `3d`; empty: until released
     part, step   quarantine: the part to blame; the step that a release leads back to
     check, part  waive, revoke: the check, and the part that it is waived on
+    part, serial repaired: the part, where not the one to blame alone; the serial of the new one
     serial       merge: the serial that the node's last discover read
     moved_from   merge: the node that was this machine so far
     """
@@ -115,6 +117,8 @@ def _outcome(context: SiteContext, item: Order) -> Outcome:
 
 
 def _names(context: SiteContext, request: DecisionRequest) -> list[str]:
+    if request.decision is Decision.REPAIRED and request.serial and len(request.nodes) != 1:
+        raise UsageError("one part is in one node", where="--serial", remedy="name one node with its new part")
     if request.decision in (Decision.MERGE, Decision.RETIRE):
         (name,) = request.nodes
         return [context.node(name).name]
@@ -128,6 +132,8 @@ def _decide(context: SiteContext, request: DecisionRequest) -> Decide:  # noqa: 
             return partial(orders.hold, reason=reason, until=_until(request.until))
         case Decision.RELEASE:
             return partial(orders.release, reason=reason)
+        case Decision.REPAIRED:
+            return partial(orders.repaired, done=reason, part=request.part, serial=request.serial)
         case Decision.QUARANTINE:
             step = Step(request.step) if request.step else None
             return partial(orders.quarantine, reason=reason, part=request.part, step=step)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.ufm.readers import alarm_readers
+from clusterctl.edges.ufm.readers import UfmLinks, alarm_readers
 from clusterctl.operations.context import SiteContext
-from clusterctl.ports import AlarmReader
+from clusterctl.ports import AlarmReader, LinkModel
 
 
 def site_alarm_readers(context: SiteContext) -> dict[str, AlarmReader]:
     """Return the site's readers of alarms by name; none where the site has no fabric manager."""
     return alarm_readers(context.site, CLOCK)
+
+
+def site_link_model(context: SiteContext) -> LinkModel | None:
+    """Return the reader of the links that the site's fabric manager has; None where it has none."""
+    settings = context.site.settings.fabric.ufm
+    return UfmLinks(context.site, settings, CLOCK) if settings is not None else None

@@ -36,12 +36,13 @@ from clusterctl.operations import incidents
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import limits_named, most_broken_percent
+from clusterctl.operations.fabric_managers import compared, watch_master
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.fabric_repairs import record_closed_tickets
 from clusterctl.operations.incidents import IncidentUpdate
 from clusterctl.operations.link_isolation import BadLink, DisablePlan, carry_out, plan_disable, port_isolator
 from clusterctl.operations.operation import Control, Event, Failure, Outcome, Result
-from clusterctl.ports import AlarmReader, Claim, Deadline
+from clusterctl.ports import AlarmReader, Claim, Deadline, LinkModel
 from clusterctl.site.ufm import WatchSettings
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.isolation import Isolator, ports_out
@@ -82,7 +83,8 @@ class WatchResult(Result):
     out        links that are out of use; `budget`: how many may be
     waiting    links that are out and wait for their repair, or for their proof
     alarms     new events of fabric managers, by meaning; `unknown`: codes that no table has
-    managers   what the events report of the subnet manager
+    managers   what the events report of the subnet manager, and its hand-over to another one
+    stale      why a manager's model of the fabric is not the fabric
     problems   what could not be read
     """
 
@@ -97,15 +99,17 @@ class WatchResult(Result):
     alarms: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[int, ...] = ()
     managers: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     incidents: IncidentUpdate = field(default_factory=IncidentUpdate)
 
     @property
     def exit_code(self) -> int:
-        """1 where something could not be read, an act failed, or a bad link stays in use."""
+        """1 where something could not be read or is stale, an act failed, or a bad link stays in use."""
         if self.cancelled:
             return CancelledError.exit_code
-        return 1 if self.problems or self.skipped or any(outcome.failure for outcome in self.outcomes) else 0
+        failed = any(outcome.failure for outcome in self.outcomes)
+        return 1 if self.problems or self.stale or self.skipped or failed else 0
 
 
 def settings_of(context: SiteContext) -> WatchSettings:
@@ -118,10 +122,11 @@ def run(
     request: WatchRequest,
     control: Control,
     readers: Mapping[str, AlarmReader] | None = None,
+    links: LinkModel | None = None,
 ) -> WatchResult:
     """Do one pass, and bring the incidents up to date. Raise `UsageError` where another run acts on the fabric.
 
-    readers  of alarms, by name; the site's by default
+    readers  of alarms, by name; the site's by default, with its `links`
     """
     settings = settings_of(context)
     acts = settings.act and not request.dry_run
@@ -130,26 +135,31 @@ def run(
     if acts:
         record_closed_tickets(context)
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
-        alarms = _Alarms(context, readers if readers is not None else _site_readers(context), deadline).read()
+        if readers is None:
+            readers, links = _site_managers(context)
+        alarms = _Alarms(context, readers, deadline).read()
         collector = LinkCollector(context.journal, adapters.fabric, adapters.counters, limits, plan, PERIOD, READINGS)
         reading = collector.read(deadline, adapters.telemetry)
         work = _Pass(context, adapters, claim, limits, plan, deadline, control)
         done = work.over(reading, acts=acts)
+        handed = watch_master(context.journal, reading.fabric, reading.evidence)
+        model = compared(links, reading.fabric, deadline)
     return replace(
         done,
         alarms=alarms.counts,
         unknown=alarms.unknown,
-        managers=alarms.managers,
-        problems=(*alarms.problems, *done.problems),
+        managers=(*alarms.managers, *handed),
+        stale=model.stale,
+        problems=(*alarms.problems, *model.unread, *done.problems),
         incidents=incidents.update(context),
         cancelled=control.cancelled.is_set(),
     )
 
 
-def _site_readers(context: SiteContext) -> Mapping[str, AlarmReader]:
-    from clusterctl.operations.fabric_alarms import site_alarm_readers
+def _site_managers(context: SiteContext) -> tuple[Mapping[str, AlarmReader], LinkModel | None]:
+    from clusterctl.operations.fabric_alarms import site_alarm_readers, site_link_model
 
-    return site_alarm_readers(context)
+    return site_alarm_readers(context), site_link_model(context)
 
 
 @dataclass(frozen=True, slots=True)

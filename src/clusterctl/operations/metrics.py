@@ -6,6 +6,7 @@ a text of a peer. Of a node, each check or load has one figure: its worst part's
 
 from __future__ import annotations
 
+import math
 import statistics
 import threading
 from collections import Counter, defaultdict, deque
@@ -35,7 +36,7 @@ from clusterctl.fleet.reporting.offenders import Offenders
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.operations.collector import collector_paused
-from clusterctl.operations.context import SiteContext
+from clusterctl.operations.context import SiteContext, on_replica
 from clusterctl.operations.documents import write_document
 from clusterctl.operations.expected_parts import NOTHING, Expectations, ExpectedParts, expectations
 from clusterctl.operations.gold_pool import spares
@@ -302,7 +303,7 @@ def _text_of(collector: Collector) -> str:
 def export(context: SiteContext) -> bytes:
     """Return the site's metrics of this moment."""
     with collector_paused():
-        return FleetMetrics(context).export()
+        return FleetMetrics(on_replica(context)).export()
 
 
 def write(context: SiteContext, file: Path) -> int:
@@ -478,10 +479,10 @@ def _judged(finding: Finding) -> tuple[tuple[str, str], tuple[float, Bound]] | N
 
 
 def margin(value: float, bound: Bound) -> float:
-    """Return how far a value is from the nearer of its limits; below zero beyond it."""
+    """Return how far a value is from the nearer of its limits; below zero beyond it, infinity without limits."""
     margins = [value - bound.low] if bound.low is not None else []
     margins += [bound.high - value] if bound.high is not None else []
-    return min(margins)
+    return min(margins, default=math.inf)
 
 
 def _steps(ends: Iterable[StepEnd]) -> Iterator[Metric]:

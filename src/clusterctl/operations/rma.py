@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.decision import checked_reason
-from clusterctl.fleet.durations import parse_until, utc_text
+from clusterctl.fleet.durations import parse_due, utc_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.hardware.parts import part_named
+from clusterctl.fleet.payloads.decisions import RepairReported
 from clusterctl.fleet.payloads.hardware import PartGone, PartSeen
 from clusterctl.fleet.payloads.node import NodeQuarantined
 from clusterctl.fleet.payloads.rma import RmaClosed, RmaDelivered, RmaOpened, RmaReceived, RmaShipped
@@ -42,7 +43,7 @@ class RmaRequest:
     case           open: the vendor's number
     due            open, ship: when the replacement is due: `2026-12-01`, `14d`
     tracking       ship: of the carrier
-    serial         receive: of the replacement
+    serial         receive: of the replacement; once more: corrected
     reason         open, close
     """
 
@@ -110,15 +111,24 @@ def _next(request: RmaRequest, serial: str, known: Rma | None) -> _Plan:
         shipped = RmaShipped(tracking=tracking, due=_due(request))
         return _Plan(serial, (_of_part(serial, shipped),), f"sent to the vendor{f', {tracking}' if tracking else ''}")
     if request.action is RmaAction.RECEIVE:
-        require(known, RmaStage.RECEIVED, serial)
-        new, case = _word(request.serial, "--serial"), known.case if known else ""
-        events = [_of_part(serial, RmaReceived(new=new))]
-        if new != serial:
-            events.append(_of_part(new, RmaDelivered(old=serial, case=case)))
-        return _Plan(serial, tuple(events), f"replacement received: {new}")
+        return _received(_word(request.serial, "--serial"), serial, known)
     require(known, RmaStage.CLOSED, serial)
     reason = checked_reason(request.reason)
     return _Plan(serial, (_of_part(serial, RmaClosed(reason=reason)),), f"RMA closed: {reason}")
+
+
+def _received(new: str, serial: str, known: Rma | None) -> _Plan:
+    """Return the arrival of a replacement; where another serial was recorded, by mistake, its correction."""
+    before = known.new if known is not None else ""
+    if not before or before == new:
+        require(known, RmaStage.RECEIVED, serial)
+    case = known.case if known is not None else ""
+    events = [_of_part(serial, RmaReceived(new=new))]
+    if before and before != serial:
+        events.append(_of_part(before, RmaDelivered(old=serial, case=case, withdrawn=True)))
+    if new != serial:
+        events.append(_of_part(new, RmaDelivered(old=serial, case=case)))
+    return _Plan(serial, tuple(events), f"replacement received: {new}{f', not {before}' if before else ''}")
 
 
 def _of_part(serial: str, payload: Payload) -> NewEvent:
@@ -148,6 +158,8 @@ def _last_place(payloads: list[Payload]) -> tuple[str, str]:
     for payload in payloads:
         if isinstance(payload, PartSeen | PartGone):
             part, node = f"{payload.component} {payload.slot}", payload.node
+        elif isinstance(payload, RepairReported):
+            part, node = payload.part or part, payload.node
         elif isinstance(payload, NodeQuarantined):
             part, node = part or payload.subject, payload.node or node
     return part, node
@@ -164,6 +176,6 @@ def _due(request: RmaRequest) -> datetime | None:
     if not request.due:
         return None
     try:
-        return parse_until(request.due, CLOCK.now(), longest=LONGEST)
+        return parse_due(request.due, CLOCK.now(), longest=LONGEST)
     except UsageError as error:
         raise UsageError(error.message, where="--due", remedy=error.remedy) from None

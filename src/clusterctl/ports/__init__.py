@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AlarmReader,
         CounterReader,
         FabricReader,
+        LinkModel,
         PortAdmin,
         TableReader,
         TelemetryReader,
@@ -66,6 +67,7 @@ __all__ = [
     "InstallTarget",
     "Installer",
     "Journal",
+    "LinkModel",
     "LogEntry",
     "Milestone",
     "Observed",
@@ -89,7 +91,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader PortAdmin TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel PortAdmin TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

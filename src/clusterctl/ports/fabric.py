@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from clusterctl.fleet.fabric.alarms import AlarmList
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -45,6 +45,12 @@ class AlarmReader(Protocol):
     """Reads what a fabric manager reports: the events that it still has, or the entries of its log."""
 
     def alarms(self, deadline: Deadline) -> Observed[AlarmList]: ...
+
+
+class LinkModel(Protocol):
+    """Reads the links of the fabric as a fabric manager has them."""
+
+    def links(self, deadline: Deadline) -> Observed[tuple[ManagedLink, ...]]: ...
 
 
 class PortAdmin(Protocol):

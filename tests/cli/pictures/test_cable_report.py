@@ -201,3 +201,16 @@ def test_racks(files):
     text = made(files, "fabric", code=0)
     assert "<figcaption>A01</figcaption>" in text
     assert "<title>U1 node" in text
+
+
+def test_thousands_of_cables(tmp_path):
+    """With 4,096 cables the page is whole, and small enough to mail: each switch has its ports, open where one is wrong."""
+    case = Path(__file__).parents[2] / "cabling/captures/cases/ndr-fat-tree-4096"
+    for name, file in (("plan", "plan.csv.gz"), ("large", "capture.ibnetdiscover.gz")):
+        (tmp_path / name).write_bytes((case / file).read_bytes())
+    text = made(tmp_path, "large", code=1)
+    opened = re.findall(r'<details class="ports" [^>]*open><summary>([\w-]+)', text)
+    assert set(opened) == {"ib-leaf-004", "ib-leaf-012", "ib-leaf-054", "ib-spine-006"}
+    assert text.count('<details class="ports" ') == 64 + 32
+    assert text.count('<li class="cell missing">') == 5
+    assert len(text) < 2_000_000

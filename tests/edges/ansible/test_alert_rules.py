@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,24 @@ import yaml
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.kernel_log.nvidia_codes import xid_table
+from lab.tests.lab_kit import eventually
+from scripts.grafana_boards import BOARDS
 from tests.edges.ansible.role_cases import load, options
 from tests.edges.ansible.support import DATA
+from tests.edges.ansible.test_dashboards import busy_site
 from tests.paths import ROOT
+from tests.ports import reserve_port
 
 RULES = resource("roles") / "prometheus/files/rules"
 FILES = sorted(RULES.glob("*.yml"))
 CASES = yaml.safe_load((DATA / "alert_rules.yml").read_text())
+SCRAPES = sorted((DATA / "scrapes").glob("*.prom"))
+OF_EACH_HOST = {
+    "node_cpu_seconds_total", "node_filesystem_avail_bytes", "node_filesystem_size_bytes", "node_memory_MemAvailable_bytes",
+    "node_memory_MemTotal_bytes", "node_network_carrier_changes_total", "node_network_receive_errs_total",
+    "node_network_transmit_errs_total", "node_timex_offset_seconds", "node_timex_sync_status",
+}  # fmt: skip
+"""What needs no special hardware."""
 PAGE = "docs/how-to/monitoring.md"
 CHANGE = re.compile(r"increase\(|rate\(|predict_linear\(")
 """An alert of such an expression is about a change: it ends when the change does."""
@@ -154,6 +166,46 @@ def test_an_xid_alert_leaves_out_what_the_table_takes_for_harmless() -> None:
         int(code) for part in re.findall(r'"([0-9|]+)"', alerts()["GpuXid"]["expr"]) for code in part.split("|")
     }
     assert left_out == {0} | {code for code, row in xid_table().items() if row.action.verdict is Verdict.WARN}
+
+
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"\b(?:node|ipmi|DCGM_FI|clusterctl)_\w+", text)) - {"node_exporter"}
+
+
+def test_each_metric_of_a_rule_and_a_panel_is_one_of_an_exporter() -> None:
+    """It is in a scrape that was recorded or published, or clusterctl exports it: a wrong name would be silent for ever."""
+    found = {line.partition("{")[0].partition(" ")[0] for file in SCRAPES for line in file.read_text().splitlines()}
+    own = {line.split()[2] for line in busy_site().decode().splitlines() if line.startswith("# HELP")}
+    used = set().union(*(names_in(rule["expr"]) for rule in alerts().values()))
+    for board in BOARDS:
+        used |= {name for panel in board.panels for query, _ in panel.queries for name in names_in(query)}
+    assert len(used) >= 60
+    written_by_nodes = {"clusterctl_drain_held"}
+    assert used - found - own - OF_EACH_HOST - written_by_nodes == set()
+
+
+@pytest.mark.skipif(shutil.which("prometheus-node-exporter") is None, reason="node_exporter is not installed")
+def test_the_host_s_metrics_are_those_of_the_installed_exporter() -> None:
+    """What needs no special hardware is in a scrape of the distribution's own node_exporter."""
+    port = reserve_port("127.0.0.1")
+    argv = ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as exporter:
+        try:
+            found: list[str] = []
+
+            def scraped() -> bool:
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=600) as answer:
+                        found.append(answer.read().decode())
+                except OSError:
+                    return False
+                return True
+
+            assert eventually(scraped, 600.0)
+        finally:
+            exporter.kill()
+    names = {line.partition("{")[0].partition(" ")[0] for line in found[0].splitlines()}
+    assert names >= OF_EACH_HOST
 
 
 def test_the_rules_use_counters_that_the_exporter_is_asked_for() -> None:

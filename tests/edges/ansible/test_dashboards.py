@@ -72,6 +72,7 @@ def busy_site() -> bytes:
         links=FabricLinksJudged(verdict="fail", links=64, proven=62, bad=2, found=(BAD,)),
         incidents={("links", "warning"): 1, ("nodes", "critical"): 1},
         jobs={("hardware", "proven"): 2},
+        due=END + timedelta(hours=20),
     )
     return exposition(found)
 

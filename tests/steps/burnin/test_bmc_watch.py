@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from clusterctl.fleet.bmc.logs import LogEntry
+from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Fan, Inventory, Psu, RevalidationOrigin, Serial
 from clusterctl.fleet.state import Revalidation
 from clusterctl.ports import Deadline
@@ -117,6 +118,28 @@ def test_a_fan_that_failed_under_load() -> None:
     assert "found after loads since" in fans[0].cause
     assert fans[0].evidence
     assert not any("Fan 1A" in one.subject for one in found)
+
+
+def test_a_part_that_only_warned_before_the_loads_fails_after_them() -> None:
+    """Its warning, of the same kind, does not stand for the failure."""
+    state = replace(nodes(1)[0], bmc="10.0.1.1")
+    assert state.serial is not None
+    host = NodeUnderTest(state, state.serial, None, SkuLimits(SKU, lab_limits()))  # type: ignore[arg-type]
+    watch = BmcWatch(BmcProbe(FakeBmcs({"n0": Loaded(machine(), log=(OLD,), added=(FAN,))}), address_of), FixedClock())
+    watch.begin(host, Deadline.after(60))
+    (failed,) = watched(Loaded(machine(), log=(OLD,), added=(FAN,)))
+    host.findings.append(replace(failed, verdict=Verdict.WARN))
+    watch.end(host, Deadline.after(60))
+    assert [one.verdict for one in host.findings] == [Verdict.WARN, Verdict.FAIL]
+
+
+def test_a_log_that_was_unread_both_times_was_not_watched() -> None:
+    """The same silence before and after is no proof that nothing was logged."""
+    unread = LogEntry("", "", "HTTP 500", UNREAD, log="/Sel")
+    (only,) = watched(Loaded(machine(), log=(unread,)))
+    assert (only.verdict, only.code) == (Verdict.INCONCLUSIVE, Code.NOT_REPORTED)
+    nightly = looked_at(Loaded(machine(), log=(unread,)))
+    assert {one.verdict for one in nightly} == {Verdict.WARN}
 
 
 def test_nothing_new_in_the_log() -> None:

@@ -167,6 +167,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "sums_stop": machine.system.sums_stop,
         "starts_fail": machine.system.starts_fail,
         "ethernet_errors": machine.system.ethernet_errors,
+        "load_ethernet_errors": machine.system.load_ethernet_errors,
         "cpu_busy": machine.system.cpu_busy,
         "docker_open": machine.system.docker_open,
         "exporter_blind": machine.system.exporter_blind,

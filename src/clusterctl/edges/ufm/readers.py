@@ -11,7 +11,7 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.ufm import site_ufm
 from clusterctl.edges.ufm.api import time_zone
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.fabric.alarms import AlarmList
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.ufm.event_log import parse_event_log
 from clusterctl.ports import AlarmReader, Clock, Deadline
@@ -33,6 +33,20 @@ class UfmEvents:
         """Return the events that UFM still has."""
         with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
             return ufm.events(deadline.within(self.settings.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class UfmLinks:
+    """Implements `ports.LinkModel` by the REST API."""
+
+    site: Site
+    settings: UfmSettings
+    clock: Clock
+
+    def links(self, deadline: Deadline) -> Observed[tuple[ManagedLink, ...]]:
+        """Return the links that UFM has."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.links(deadline.within(self.settings.seconds))
 
 
 @dataclass(frozen=True, slots=True)

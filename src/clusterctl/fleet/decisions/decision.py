@@ -15,13 +15,22 @@ from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, Stream, node_event
 from clusterctl.fleet.finding import MAX_CAUSE, Finding
-from clusterctl.fleet.hardware.parts import Part, part_named
+from clusterctl.fleet.hardware.parts import MACHINE, Part, part_named, part_of
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.payloads.decisions import HoldLifted, HoldSet, NodeReleased, WaiverGranted, WaiverRevoked
+from clusterctl.fleet.payloads.decisions import (
+    HoldLifted,
+    HoldSet,
+    NodeReleased,
+    RepairReported,
+    WaiverGranted,
+    WaiverRevoked,
+)
 from clusterctl.fleet.payloads.node import NodeQuarantined
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.stages import BEFORE, Move, possible
 from clusterctl.fleet.state import NodeState
+
+MAX_SERIAL = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,46 @@ def hold(node: NodeState, reason: str, until: datetime | None) -> Order:
 def release(node: NodeState, reason: str) -> Order:
     """Return the end of an operator's hold, and the way back of a stopped node to the step that stopped it."""
     require_living(node)
+    events, words = _way_back(node, reason)
+    if not events:
+        raise UsageError(
+            f"nothing holds {node.name}: it is {node.stage.value}", where=node.name, remedy="nothing to release"
+        )
+    return Order(node, tuple(events), "; ".join(words))
+
+
+def repaired(node: NodeState, done: str, part: str, serial: str) -> Order:
+    """Return the report of a repair, and the way back of a stopped node to the step that stopped it.
+
+    The serial of a new part joins the history of the node, of the new part and of the one that was there.
+    """
+    require_living(node)
+    new = visible_line(serial, MAX_SERIAL)
+    replaced = part_named(node, part) if part else _blamed(node)
+    if new and (len(serial) > MAX_SERIAL or new == replaced.serial):
+        message = "is the serial of the part that was there" if new == replaced.serial else "is too long"
+        raise UsageError(message, where="--serial", remedy="copy it from the label of the new part")
+    events, words = _way_back(node, done)
+    if not events:
+        remedy = "nothing to report"
+        raise UsageError(f"nothing waits for a repair: it is {node.stage.value}", where=node.name, remedy=remedy)
+    report = RepairReported(
+        node=node.name, done=checked_reason(done), part=replaced.subject, old=replaced.serial, new=new
+    )
+    events.append(node_event(node.id, report))
+    events += [NewEvent(Stream.PART, name, report) for name in (replaced.serial, new) if new and name]
+    return Order(node, tuple(events), f"{report}; {'; '.join(words)}")
+
+
+def _blamed(node: NodeState) -> Part:
+    """Return the one part that keeps a node back; where there is none, or several, a part without name and serial."""
+    parts = {part_of(node, finding) for finding in node.findings}
+    only = next(iter(parts)) if len(parts) == 1 else Part(MACHINE, "")
+    return Part("", "") if only.subject == MACHINE else only
+
+
+def _way_back(node: NodeState, reason: str) -> tuple[list[NewEvent], list[str]]:
+    """Return the events that end a hold and a quarantine, and what they do in plain words."""
     events, words = [], []
     if node.hold is not None:
         events.append(node_event(node.id, HoldLifted(reason=checked_reason(reason))))
@@ -53,11 +102,7 @@ def release(node: NodeState, reason: str) -> Order:
         back = BEFORE[node.stopped_at]
         events.append(node_event(node.id, NodeReleased(to=back, reason=checked_reason(reason), was=node.stage)))
         words.append(f"back at {back.value}, before {node.stopped_at.value} (it was stopped: {node.cause})")
-    if not events:
-        raise UsageError(
-            f"nothing holds {node.name}: it is {node.stage.value}", where=node.name, remedy="nothing to release"
-        )
-    return Order(node, tuple(events), "; ".join(words))
+    return events, words
 
 
 def quarantine(node: NodeState, reason: str, part: str, step: Step | None) -> Order:

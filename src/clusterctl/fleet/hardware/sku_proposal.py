@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusterctl.fleet.hardware.products import form_of, product_of
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
 from clusterctl.fleet.peer_text import visible_line
 
@@ -46,6 +47,7 @@ def propose(name: str, inventory: Inventory, hardware: Mapping[str, str]) -> tup
         _memory(inventory),
         *_drives(inventory),
         _psus(inventory),
+        *_unreported(inventory),
         SkuField("limits", limits, limits_open),
     )
 
@@ -74,12 +76,18 @@ def _model(parts: Sequence[Gpu | Hca] | None, family: re.Pattern[str], word: str
     if "" in models:
         return None, f"the BMC reports no model of {models['']} of {len(parts)} {word}s"
     names = {_family(model, family) for model in models}
-    families = {name.upper() for name in names} if word == "GPU" else names
-    if len(families) == 1 and "" not in families:
+    families = {_gpu_name(model) for model in models} if word == "GPU" else names
+    if len(families) == 1 and "" not in names:
         return families.pop(), ""
     if len(models) == 1:
         return next(iter(models)), f"the operating system may name the {word} otherwise; a part of the name is enough"
     return None, f"the machine has {word}s of several models: {', '.join(sorted(models))}"
+
+
+def _gpu_name(model: str) -> str:
+    """Return the family in capitals, with the form factor where the model names it: `H100 NVL`."""
+    form = {"PCIE": "PCIe"}.get(form_of(model), form_of(model))
+    return f"{_family(model, _GPU).upper()} {form}".strip()
 
 
 def _family(model: str, family: re.Pattern[str]) -> str:
@@ -117,24 +125,39 @@ def _drives(inventory: Inventory) -> tuple[SkuField, ...]:
         note = "the BMC lists no drive"
         return (SkuField("data_drive_count", None, note), SkuField("root_disk", None, f"{note}: {_RULE}"))
     rule, alike = _root_rule(drives)
-    count = SkuField("data_drive_count", len(drives) - 1, "" if rule else "drives without the root disk")
+    count = SkuField("data_drive_count", len(drives) - alike, "" if rule else "drives without the root disk")
     if rule is None:
         listed = ", ".join(f"{drive.slot} {drive.model} {drive.size_bytes / GIGABYTE:.0f} GB" for drive in drives)
         return (count, SkuField("root_disk", None, f"which drive does the OS go on? {listed}"))
-    return (count, SkuField("root_disk", rule, f"the OS goes on the {alike}; correct it if it must not"))
+    size = f"{min(drive.size_bytes for drive in drives) / GIGABYTE:.0f} GB"
+    text = f"the {size} drive" if alike == 1 else f"any one of the {alike} drives of {size}, the other is left blank"
+    return (count, SkuField("root_disk", rule, f"the OS goes on {text}; correct it if it must not"))
 
 
 _RULE = "write a rule for the root disk (docs/how-to/add-a-sku.md)"
 
 
-def _root_rule(drives: Sequence[Drive]) -> tuple[Mapping[str, Any] | None, str]:
-    """Return a rule for the one drive that is clearly smaller than all others; None where there is no such drive."""
+_PAIR = 2
+_GAP = 1.2
+"""How much larger the next drive is where the smallest ones are clearly another kind."""
+
+
+def _root_rule(drives: Sequence[Drive]) -> tuple[Mapping[str, Any] | None, int]:
+    """Return a rule for the one drive, or the two alike, that are clearly smaller than all others, and their number.
+
+    None, and 1, where there are no such drives.
+    """
     by_size = sorted((drive for drive in drives if drive.size_bytes), key=lambda drive: drive.size_bytes)
-    if len(by_size) < len(drives) or len(by_size) < 2 or by_size[0].size_bytes * 1.2 > by_size[1].size_bytes:
-        return None, ""
-    smallest = by_size[0]
-    between = (smallest.size_bytes + by_size[1].size_bytes) // 2 // GIGABYTE
-    return {"max_gb": between}, f"{smallest.size_bytes / GIGABYTE:.0f} GB drive in {smallest.slot}"
+    if len(by_size) < max(_PAIR, len(drives)):
+        return None, 1
+    first = by_size[0]
+    alike = [drive for drive in by_size if (drive.size_bytes, drive.model) == (first.size_bytes, first.model)]
+    others = by_size[len(alike) :]
+    larger = others[0].size_bytes if others else int(first.size_bytes * _GAP) + 1
+    if len(alike) > _PAIR or first.size_bytes * _GAP > larger:
+        return None, 1
+    rule = {"max_gb": (first.size_bytes + larger) // 2 // GIGABYTE}
+    return rule | ({"one_of": _PAIR} if len(alike) == _PAIR else {}), len(alike)
 
 
 def _psus(inventory: Inventory) -> SkuField:
@@ -143,13 +166,26 @@ def _psus(inventory: Inventory) -> SkuField:
     return SkuField("psus", None, "none or shelf, where another controller or the rack has the power supplies")
 
 
+def _unreported(inventory: Inventory) -> tuple[SkuField, ...]:
+    """Return the field of what this BMC did not report of what most do; empty where it reported all, or is absent."""
+    missing = {
+        "health": not inventory.health,
+        "psus": bool(inventory.psus) and all(psu.healthy is None for psu in inventory.psus or ()),
+        "temperatures": inventory.temperatures is None,
+    }
+    names = [name for name, lacks in missing.items() if lacks]
+    asked = "does no BMC of this model report it? Else take it out, and discover again"
+    read = any(parts is not None for parts in (inventory.drives, inventory.psus, inventory.dimms, inventory.gpus))
+    return (SkuField("unreported", names, asked),) if names and read else ()
+
+
 _CARD = re.compile(r"\b(NVL|PCIe)\b", re.IGNORECASE)
 _MODULE = re.compile(r"\bSXM", re.IGNORECASE)
 
 
 def _limits(gpu: str | None, gpus: Sequence[Gpu], hardware: Mapping[str, str]) -> tuple[str | None, str]:
     """Return the limits for this GPU: a card (NVL, PCIe) is slower than the module (SXM) of the same name."""
-    word = re.compile(rf"\b{re.escape(gpu)}\b", re.IGNORECASE) if gpu else None
+    word = re.compile(rf"\b{re.escape(product_of(gpu))}\b", re.IGNORECASE) if gpu else None
     fitting = sorted(name for name, text in hardware.items() if word and word.search(text))
     card = any(_CARD.search(one.model) for one in gpus)
     if len(fitting) == 1 and not (card and _MODULE.search(hardware[fitting[0]])):

@@ -24,6 +24,29 @@ class NodeReleased(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReported(Payload):
+    """An operator has ticked a work order off. In the streams of the node and of both parts.
+
+    part      that was repaired or replaced, as operators name it; empty where the order is about no part
+    old, new  serials; empty where unknown, or where nothing was replaced
+    node      its name
+    """
+
+    kind: ClassVar = Kind.NODE_REPAIR_REPORTED
+    node: str
+    done: str
+    part: str = ""
+    old: str = ""
+    new: str = ""
+
+    def __str__(self) -> str:
+        old = f" for {self.old}" if self.old else ""
+        new = f"; serial {self.new}{old}" if self.new else ""
+        part = f", {self.part}" if self.part else ""
+        return f"repair reported of {self.node}{part}: {self.done}{new}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldSet(Payload):
     """`until` is None where the hold lasts until it is lifted. `plan`: of the rolling change that holds the node."""
 
@@ -157,6 +180,6 @@ def _of(check: str, subject: str) -> str:
 
 
 PAYLOADS: tuple[type[Payload], ...] = (
-    NodeReleased, HoldSet, HoldLifted, WaiverGranted, WaiverRevoked, NodeMerged, NodeRetired, NodeRelocated,
-    ReinstallOrdered, RevalidationOrdered,
+    NodeReleased, RepairReported, HoldSet, HoldLifted, WaiverGranted, WaiverRevoked, NodeMerged, NodeRetired,
+    NodeRelocated, ReinstallOrdered, RevalidationOrdered,
 )  # fmt: skip

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from clusterctl.fleet.event import Kind, Payload
+from clusterctl.fleet.node import Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,4 +64,26 @@ class FabricRepairReported(Payload):
         return f"repaired: {self.reason}"
 
 
-PAYLOADS: tuple[type[Payload], ...] = (FabricAlarmsRead, FabricLinkSuspected, FabricRepairReported)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricMasterSeen(Payload):
+    """The master subnet manager as it was read, written where it differs from the last one. Subject: `master`.
+
+    guid  of the port that it runs at; `name`: of its device, empty where the fabric does not have it
+    """
+
+    kind: ClassVar = Kind.FABRIC_MASTER_SEEN
+    guid: Guid
+    lid: int
+    priority: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"the master subnet manager is {self.name or self.guid} (LID {self.lid}, priority {self.priority})"
+
+
+PAYLOADS: tuple[type[Payload], ...] = (
+    FabricAlarmsRead,
+    FabricLinkSuspected,
+    FabricRepairReported,
+    FabricMasterSeen,
+)

@@ -49,14 +49,18 @@ class RmaReceived(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RmaDelivered(Payload):
-    """In the stream of the new part: it has come in the place of part `old`."""
+    """In the stream of the new part: it has come in the place of part `old`. `withdrawn`: it has not, its serial was
+    recorded by mistake.
+    """
 
     kind: ClassVar = Kind.RMA_DELIVERED
     old: str
     case: str
+    withdrawn: bool = False
 
     def __str__(self) -> str:
-        return f"delivered by RMA case {self.case}, for {self.old}"
+        no = "not " if self.withdrawn else ""
+        return f"{no}delivered by RMA case {self.case}, for {self.old}{': corrected' if no else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

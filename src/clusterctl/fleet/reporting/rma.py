@@ -117,7 +117,11 @@ def _shipped(payload: RmaShipped, rma: Rma | None, event: Event) -> Rma | None:
 
 @_applied.register
 def _received(payload: RmaReceived, rma: Rma | None, event: Event) -> Rma | None:
-    return None if rma is None else replace(rma, stage=RmaStage.RECEIVED, since=event.at, new=payload.new)
+    if rma is None:
+        return None
+    if rma.stage is RmaStage.CLOSED:  # a correction
+        return replace(rma, new=payload.new)
+    return replace(rma, stage=RmaStage.RECEIVED, since=event.at, new=payload.new)
 
 
 @_applied.register

@@ -182,8 +182,8 @@ def _is_product(item: Resource) -> bool:
 
 
 def _aliases(tree: RedfishTree, host: Resource, serial: Serial) -> tuple[Serial, ...]:
-    """Return the other serials: of the System, of its trays, of other Systems; and of all FRUs that stand beside the
-    product's (board and chassis, which may have no model), where the System has none.
+    """Return the other serials: of the System, of its trays, of other Systems; and of all FRUs in the same
+    list as the product's (board and chassis, which may have no model), where the System has none.
     """
     units = tree.attempt(partial(chassis, tree)) or ()
     trays = _trays(units, host)
@@ -193,11 +193,11 @@ def _aliases(tree: RedfishTree, host: Resource, serial: Serial) -> tuple[Serial,
     if not _label(host).serial:
         serials += [one.serial for one in _labels(tree, host)]
         zones = [one for one in units if one.term("ChassisType") == "Zone"]
-        serials += _beside(_assemblies(tree, one) for one in (*trays, *zones))
+        serials += _product_serials(_assemblies(tree, one) for one in (*trays, *zones))
     return tuple(Serial(text) for text in dict.fromkeys(serials) if programmed(text) and text != serial)
 
 
-def _beside(assemblies: Iterable[tuple[Resource, ...]]) -> Iterator[str]:
+def _product_serials(assemblies: Iterable[tuple[Resource, ...]]) -> Iterator[str]:
     """Yield the serials of the FRUs of each assembly with a product's."""
     for items in assemblies:
         if any(_is_labelled(item) and _is_product(item) for item in items):

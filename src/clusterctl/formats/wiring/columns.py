@@ -49,7 +49,7 @@ _FILLERS = frozenset(
     ("ib", "infiniband", "no", "nr", "number", "id", "label", "physical", "slot", "transceiver", "twin")
 )
 _SIDES = frozenset(("side", "end", "seite", "endpoint", "point"))
-"""Words that stand beside the name of an end, and name nothing themselves."""
+"""Words that come with the name of an end, and name nothing themselves."""
 _BEFORE_LETTER = _SIDES | {"termination"}
 _TERMINATION = re.compile("termination", re.IGNORECASE)
 """A port (NetBox), or an end where another column is the port."""

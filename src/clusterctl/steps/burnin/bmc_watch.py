@@ -5,9 +5,9 @@ A node that is burned in again (a night, a revalidation) has no new discover: wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.errors import ClusterctlError, UntrustedError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -16,7 +16,7 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.burnin.node_under_test import BmcReading, NodeUnderTest
+from clusterctl.steps.burnin.node_under_test import BmcReading, NodeUnderTest, unknown
 from clusterctl.steps.executor.reachability import BmcProbe
 from clusterctl_burnin.bmc_log.judge import Past, judge_log
 
@@ -67,7 +67,7 @@ class BmcWatch:
         if isinstance(after, ClusterctlError):
             node.findings.append(_unread(node.state, after))
         elif isinstance(before, BmcReading):
-            found = _found_since(before, after, node)
+            found = [_of_its_log(one, node.state) for one in _found_since(before, after, node)]
             during = f"found after loads since {before.at:%H:%M:%S} UTC"
             digests = tuple(item.digest for item in after.evidence)
             node.findings += [replace(one, cause=f"{one.cause} ({during})", evidence=digests) for one in found]
@@ -90,18 +90,22 @@ class BmcWatch:
 
 
 def _found_since(before: BmcReading, after: BmcReading, node: NodeUnderTest) -> list[Finding]:
-    """Return what the second reading shows and neither the first nor the node's findings do."""
-    earlier = frozenset(before.entries)
+    """Return what the second reading shows, and neither the first nor the node's findings do, or only as lighter.
+
+    A log that could not be read in either reading was not watched: that is a finding each time.
+    """
+    earlier = frozenset(entry for entry in before.entries if not (entry.message_id == UNREAD and entry.log))
     new = [entry for entry in after.entries if entry not in earlier]
     bad = [one for one in match(after.inventory, node.sku) if one.verdict is Verdict.FAIL]
-    known = _keys([*node.findings, *match(before.inventory, node.sku)])
+    known = (one for one in (*node.findings, *match(before.inventory, node.sku)) if one.verdict not in _PASSED)
     judged = judge_log(new, after.inventory, bad, after.at)
-    return [one for one in judged if one.verdict not in _PASSED and _key(one) not in known]
+    return unknown((one for one in judged if one.verdict not in _PASSED), known)
 
 
-def _keys(findings: Iterable[Finding]) -> frozenset[tuple[str, str, Code]]:
-    """Return what identifies findings of which the node is known to have some that are no pass."""
-    return frozenset(_key(one) for one in findings if one.verdict not in _PASSED)
+def _of_its_log(finding: Finding, state: NodeState) -> Finding:
+    """Return the finding; that a log is unread takes no machine out of gold, as the silence of its BMC does not."""
+    unread = finding.verdict is Verdict.INCONCLUSIVE and finding.code is Code.NOT_REPORTED
+    return replace(finding, verdict=Verdict.WARN) if unread and state.revalidation is not None else finding
 
 
 def _key(finding: Finding) -> tuple[str, str, Code]:

@@ -92,7 +92,7 @@ def judge_host(
     of_machine = identity(node, machine)
     made = judge_model(machine, sku) if sku else findings.no_sku(machine, skus)
     found = (_no_bmc(), of_machine, findings.with_place(made, node), *map(_left_to_others, _COUNTED))
-    facts = _identified(node, machine, sku) if sku and of_machine.verdict.admits else ()
+    facts = _identified(node, machine, sku) if of_machine.verdict.admits else ()
     evidence: tuple[Evidence, ...] = seen.evidence
     return StepOutcome(node.id, with_evidence(found, evidence), evidence, facts, suite=sku.name if sku else "")
 
@@ -116,6 +116,11 @@ def _left_to_others(check: str) -> Finding:
     )
 
 
-def _identified(node: NodeState, machine: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
-    """Return the node's new attributes. Its root disk is judged by the SKU's rule on the host."""
+def _identified(node: NodeState, machine: Inventory, sku: Sku | None) -> tuple[NewEvent, ...]:
+    """Return the node's new attributes. Its root disk is judged by the SKU's rule on the host.
+
+    One of no SKU has its make and serial, to make its SKU of. A node keeps the SKU that it had.
+    """
+    if sku is None:
+        return () if node.sku else (node_event(node.id, NodeIdentified(inventory=machine, sku="")),)
     return (node_event(node.id, NodeIdentified(inventory=machine, sku=sku.name, root_rule=sku.root_disk)),)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from clusterctl_lab.emulators.host_tools.host.boot import uptime
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, load
+from clusterctl_lab.emulators.host_tools.host.loaded import GPUS, loads
 
 MBIT_S = 25000
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _reading(facts: Facts) -> dict[str, object]:
-    broken = int(uptime() * 20) if facts.ethernet_errors else 0
+    broken = int(uptime() * 20) if facts.ethernet_errors else 40 * loads(GPUS) * facts.load_ethernet_errors
     counters = {"rx_packets": int(uptime() * 900), "rx_crc_errors": broken, "rx_missed_errors": 0}
     port = {
         "name": facts.network.interface,

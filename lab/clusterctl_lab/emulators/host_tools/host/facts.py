@@ -158,7 +158,7 @@ class Facts(_Record):
     swap        a partition is used as swap
     sums_wrong  its contribution to a sum over many nodes is wrong
     sums_stop   it stops during a long sum
-    ethernet_errors  its Ethernet port receives broken packets
+    ethernet_errors  its Ethernet port receives broken packets; load_ethernet_errors: in each load of the GPUs
     cpu_busy    a user's processes use its processors
     docker_open every user can write to Docker's socket
     exporter_blind  dcgm-exporter does not report one of its GPUs
@@ -192,6 +192,7 @@ class Facts(_Record):
     sums_stop: bool
     starts_fail: bool
     ethernet_errors: bool
+    load_ethernet_errors: bool
     cpu_busy: bool
     docker_open: bool
     exporter_blind: bool

@@ -19,7 +19,7 @@ from clusterctl_lab.emulators.host_tools.host.facts import Facts, driver_version
 from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, GPUS, loaded, loads
 
 ADDRESS = "\0clusterctl-load-sampler"
-WARM_C, HOT_C, CRITICAL_C = 62.0, 108.0, 102.0
+WARM_C, HOT_C, CRITICAL_C, HOT_MEMORY_C = 62.0, 108.0, 102.0, 99.0
 AT_POWER_LIMIT = "0x0000000000000004"
 
 
@@ -107,6 +107,10 @@ def _document(
             for hca in facts.hcas
         ),
         *(_gauge("gpu", str(gpu.index), "power", 699.0) for gpu in gpus),
+        *(
+            _gauge("gpu", str(gpu.index), "memory_temperature", HOT_MEMORY_C if gpu.shows("hot-memory") else WARM_C)
+            for gpu in gpus
+        ),
     ]
     return {
         "version": 1,

@@ -134,7 +134,7 @@ def _ecc(gpu: Gpu) -> Iterator[str]:
 def _remapped(gpu: Gpu) -> Iterator[str]:
     yield _line(1, "Remapped Rows")
     yield _line(2, "Correctable Error", str(gpu.remapped_rows))
-    yield _line(2, "Uncorrectable Error", "0")
+    yield _line(2, "Uncorrectable Error", str(int(gpu.shows("remap"))))
     yield _line(2, "Pending", "Yes" if gpu.uncorrectable_ecc else "No")
     yield _line(2, "Remapping Failure Occurred", "Yes" if gpu.remap_failed else "No")
 
