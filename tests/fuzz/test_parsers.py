@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import random
 import re
 from itertools import islice
@@ -10,13 +11,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clusterctl import formats
 from tests.fuzz.mutation import mutated
-from tests.fuzz.targets import CORPUS, Target, targets
+from tests.fuzz.targets import (
+    CORPUS,
+    FOREIGN,
+    NOT_FOREIGN,
+    WITHOUT_SEEDS,
+    WITHOUT_TARGETS,
+    Target,
+    doubtful,
+    functions,
+    short_name,
+    targets,
+)
 
 TARGETS = targets()
 DIGITS = re.compile(r"[0-9]+")
 WRONG_NUMBERS = {"long": "9" * 5000, "superscript": "²", "of another script": "٣"}
 """Digits in `str.isdigit` or in `\\d`, which `int` refuses, or which no tool prints."""
+PARSERS = ("parse_", "read_", "decode_")
 NUMBERS = 40
 """Numbers of each seed that are replaced, one at a time."""
 EACH = 10
@@ -71,4 +85,28 @@ def test_any_text(target: Target, text: str) -> None:
 def test_the_corpus_is_of_parsers() -> None:
     """Each folder of the corpus has its parser: none is left after a parser was renamed."""
     assert {folder.name for folder in CORPUS.iterdir()} <= {target.name for target in TARGETS}
-    assert len(TARGETS) > 100
+    assert len(TARGETS) > 250
+
+
+def test_each_parser_has_seeds() -> None:
+    """Variants of nothing reach little of a parser: each has an input that it understands, or one that broke it."""
+    parsers = {target.name for target in TARGETS if target.name.rpartition(".")[2].startswith(PARSERS)}
+    assert parsers - {folder.name for folder in CORPUS.iterdir() if any(folder.iterdir())} == WITHOUT_SEEDS
+
+
+def test_no_parser_is_missed() -> None:
+    """Whatever its parameters are called: a function that may take a foreign text is a target, or has its reason."""
+    assert list(doubtful()) == []
+    found = {short_name(module, name) for module, name, _ in functions()}
+    assert set(NOT_FOREIGN) | set(FOREIGN) <= found
+
+
+def test_each_module_of_the_formats_has_a_target() -> None:
+    """Or its reason; a reason that no longer holds goes."""
+    modules = {
+        info.name.removeprefix("clusterctl.formats.")
+        for info in pkgutil.walk_packages(formats.__path__, "clusterctl.formats.")
+        if not info.ispkg
+    }
+    reached = {target.name.rpartition(".")[0] for target in TARGETS}
+    assert modules - reached == set(WITHOUT_TARGETS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -459,6 +460,16 @@ def test_a_rank_without_a_record_is_named_where_all_others_wait() -> None:
     assert (found.cause.certainty, hosts(found)) == (Certainty.LIKELY, ["n2"])
     other = judged(records=tuple(one for one in records if one.rank != 4))
     assert (other.cause.rule, other.cause.certainty) == ("unrecorded_rank", Certainty.UNKNOWN)
+
+
+def test_a_step_that_srun_cancels_in_a_running_job_is_no_order() -> None:
+    """A rank raised, srun ended the others, and the job waits for a process that does not end: the exception stays."""
+    cancelled = job("n0", 3, "slurmstepd: error: *** STEP 7.0 ON n0 CANCELLED AT 2026-11-01T12:00:03 ***")
+    raised = replace(job("n1", 0, "RuntimeError: mat1 and mat2 shapes cannot be multiplied", rank=2), at=None)
+    running = judged(cancelled, raised, scheduler=SchedulerFacts(state="RUNNING"))
+    assert (running.cause.rule, running.cause.action) == ("exception", JobAction.STOP)
+    ended = judged(cancelled, raised, scheduler=SchedulerFacts(state="CANCELLED"))
+    assert ended.cause.rule == "ended_by_order"
 
 
 def test_a_job_that_completed_has_not_failed_by_a_warning() -> None:

@@ -17,7 +17,8 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.job_folder import JobFolder, old_folders, remove_folders
 from clusterctl.edges.site import Site
 from clusterctl.fleet.blame import Failure
-from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.payloads.jobs import JobSubmitIntended, JobSubmitted
@@ -27,6 +28,7 @@ from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import of_all_ranks
 from clusterctl.operations.job_run import alone
+from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_watch import REMEMBERED, Watched, Watcher
 from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline, HostAddress, Ran
@@ -62,6 +64,7 @@ class FakeJobs:
     completes: bool = False
     known: str = ""
     submitted: list[Submission] = field(default_factory=list)
+    silent: int = 0
     reserved: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
 
@@ -82,6 +85,9 @@ class FakeJobs:
         self.reserved.append((name, ()))
 
     def marked(self, comment: str, deadline: Deadline) -> str:
+        if self.silent:
+            self.silent -= 1
+            raise EdgeError("Unable to contact slurm controller", where="squeue", remedy="wait")
         return self.known
 
     def submit(self, submission: Submission, deadline: Deadline) -> str:
@@ -210,6 +216,22 @@ def test_an_unanswered_submission_is_made_again_while_the_scheduler_would_know_i
     found = bench.follow()
     assert (found.outcome, found.jobs) == (JobOutcome.COMPLETED, ("11",))
     assert [one.comment for one in bench.jobs.submitted] == ["clusterctl:x:1"]
+
+
+def test_a_scheduler_that_is_silent_for_a_while_ends_no_run(bench: Bench) -> None:
+    """Its daemon is started again: the watcher asks again, submits once, and goes on."""
+    bench.jobs.silent, bench.jobs.completes = 3, True
+    assert bench.follow().outcome is JobOutcome.COMPLETED
+    assert len(bench.jobs.submitted) == 1
+
+
+def test_a_scheduler_that_stays_silent_ends_the_watcher_and_not_the_run(bench: Bench) -> None:
+    bench.jobs.silent = 1000
+    with pytest.raises(EdgeError, match="contact"):
+        bench.follow()
+    assert bench.jobs.submitted == []
+    (event,) = bench.context.journal.latest(Stream.JOB, Kind.JOB_RUN_ORDERED)
+    assert named(bench.context, event.subject).outcome is None
 
 
 def test_an_unanswered_submission_is_not_made_again_later(bench: Bench) -> None:

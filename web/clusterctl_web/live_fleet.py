@@ -15,6 +15,7 @@ from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
+from clusterctl.ports import Journal
 
 POLL_S = 1.0
 """The journal is asked for new events at most this often, by all readers of the page together."""
@@ -80,9 +81,13 @@ class _Known:
 
 @dataclass
 class LiveFleet:
-    """The nodes of a site, each as a summary. What has changed since an event is read again, and nothing else."""
+    """The nodes of a site, each as a summary. What has changed since an event is read again, and nothing else.
+
+    reading  the same site with a journal that may be some moments behind; None: `context` is read
+    """
 
     context: SiteContext
+    reading: SiteContext | None = None
     _known: dict[str, _Known] = field(default_factory=dict)
     _seq: int = -1
     _asked: float = 0.0
@@ -95,19 +100,24 @@ class LiveFleet:
         """
         with self._lock:
             if at_once or self._seq < 0 or time.monotonic() - self._asked >= POLL_S:
-                last = self.context.journal.health().last_seq
+                journal = self.context.journal if at_once else self._journal
+                last = journal.health().last_seq
                 if last != self._seq:
-                    self._read(last)
+                    self._read(journal, last)
                     self._seq = last
                 self._asked = time.monotonic()
             return self._seq
 
-    def _read(self, last: int) -> None:
+    @property
+    def _journal(self) -> Journal:
+        return (self.reading or self.context).journal
+
+    def _read(self, journal: Journal, last: int) -> None:
         """Read the summaries of all nodes at first, and later the nodes that have changed: whole states take memory."""
         if self._seq < 0:
-            self._known = {one.id: _Known(one, last) for one in self.context.journal.summaries()}
+            self._known = {one.id: _Known(one, last) for one in journal.summaries()}
             return
-        for state in self.context.journal.states(since=self._seq):
+        for state in journal.states(since=self._seq):
             self._known[state.id] = _Known(summarise(state), state.last_seq)
 
     def node(self, name: str) -> NodeState:
@@ -116,7 +126,7 @@ class LiveFleet:
         with self._lock:
             found = next((one.summary.id for one in self._known.values() if one.summary.name == name), None)
         if found is not None:
-            return self.context.journal.state(found)
+            return self._journal.state(found)
         if any(node.name == name for node in self.context.site.nodes):
             return self.context.unseen(name)
         raise UsageError(f"there is no node {name!r}", where=name, remedy="the fleet page lists their names")
@@ -125,7 +135,7 @@ class LiveFleet:
         """Return a piece of evidence of the node's last reports. Raises `UsageError` for another one."""
         state = self.node(name)
         belongs = any(digest in finding.evidence for report in state.reports.values() for finding in report.findings)
-        item = self.context.journal.evidence(digest) if belongs else None
+        item = self._journal.evidence(digest) if belongs else None
         if belongs and item is None:
             remedy = "read the report instead"
             raise UsageError("the raw output of this evidence is no longer kept", where=name, remedy=remedy)

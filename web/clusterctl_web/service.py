@@ -16,7 +16,7 @@ import anyio.to_thread
 import uvicorn
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl.operations.context import SiteContext, current_user
+from clusterctl.operations.context import SiteContext, current_user, on_replica
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl.operations.web_access import identity_provider, tls_context, web_accounts
 from clusterctl_web.app import application
@@ -58,7 +58,8 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
     listener = _listener(place, listen)
     port = listener.getsockname()[1]
     access = _access(context, place, port)
-    fleet, figures = LiveFleet(context), FleetMetrics(context)
+    reading = on_replica(context)
+    fleet, figures = LiveFleet(context, reading), FleetMetrics(reading)
     _draw(fleet)
     tls = place.tls
     config = uvicorn.Config(

@@ -43,7 +43,7 @@ def parse_until(text: str, now: datetime, *, longest: timedelta | None = None) -
 
 
 def parse_due(text: str, now: datetime, *, longest: timedelta) -> datetime:
-    """Return the moment until which something is due, in UTC: a date means its last second. Raises as `parse_until`."""
+    """Return the moment until which something is due, in UTC: a date means its last second. Raises `UsageError`."""
     try:
         day = datetime.combine(date.fromisoformat(text.strip()), _LAST_SECOND, UTC)
     except ValueError:

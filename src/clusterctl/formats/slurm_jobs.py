@@ -20,6 +20,7 @@ IN_UTC = ("TZ=UTC", "SLURM_TIME_FORMAT=standard")
 SEPARATOR = "\x1f"
 SACCT_FIELDS = ("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "UID", "GID", "NodeList", "WorkDir", "User")
 JOB_ID = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,9})?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
 _FIELDS = re.compile(
     r"^(?:JobId=(?P<job>\d{1,12})\b"
     r"|   UserId=(?P<user>\S{1,256}?)\((?P<uid>\d{1,10})\) GroupId=\S{1,256}?\((?P<gid>\d{1,10})\)"
@@ -108,8 +109,8 @@ def _sacct_job(values: Mapping[str, str]) -> ScheduledJob:
         node_list=values["NodeList"],
         uid=_number(values, "UID"),
         gid=_number(values, "GID"),
-        exit_code=int(code) if code.isdigit() else None,
-        signal=int(ended_by) or None if ended_by.isdigit() else None,
+        exit_code=_whole(code),
+        signal=_whole(ended_by) or None,
         submitted=_time(values["Submit"]),
         started=_time(values["Start"]),
         ended=_time(values["End"]),
@@ -119,8 +120,11 @@ def _sacct_job(values: Mapping[str, str]) -> ScheduledJob:
 
 
 def _number(found: Mapping[str, str], name: str) -> int | None:
-    text = found.get(name, "")
-    return int(text) if text.isdigit() and text.isascii() else None
+    return _whole(found.get(name, ""))
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _time(text: str) -> datetime | None:

@@ -16,6 +16,7 @@ from clusterctl.jobs.evidence import BmcEvent, Observation, Source
 Rule = Callable[[Case], Iterator[Candidate]]
 _FULL = frozenset({"disk_full"})
 _FAILED = frozenset({"FAILED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "COMPLETED"})
+_RUNS = frozenset({"RUNNING", "SUSPENDED"})
 _ORDERS = frozenset({"TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE"})
 _PAIRS = ("ib_retry_exceeded", "ib_completion", "nccl_qp", "nccl_connect")
 _ON_ONE_GPU = ("cuda_illegal_access", "cuda_launch", "segfault", "xid_13", "xid_31")
@@ -274,9 +275,10 @@ def _exception(exceptions: tuple[Observation, ...]) -> Candidate:
 def orders(case: Case) -> Iterator[Candidate]:
     """Report the order with which the scheduler ended the job: time limit, cancellation, pre-emption.
 
-    Where the scheduler records that the job failed, there was none: srun cancels a step of which a rank has failed.
+    Where the scheduler records that the job failed, or runs, there was none: srun cancels a step of which a rank has
+    failed.
     """
-    if case.evidence.scheduler.state in _FAILED:
+    if case.evidence.scheduler.state in _FAILED | _RUNS:
         return
     for one in case.of_layers(Layer.SCHEDULER)[:1]:
         yield replace(_from("ended_by_order", one), action=JobAction.NOTHING)

@@ -197,6 +197,18 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     return SiteContext(site.knowing(_Serials(journal)), journal, run)
 
 
+def on_replica(context: SiteContext) -> SiteContext:
+    """Return the same site with a journal that reads from its replica; itself where the site names none.
+
+    For what shows the fleet. What decides reads the journal's database: a replica may be some moments behind.
+    """
+    url = context.site.replica_url()
+    if not url:
+        return context
+    journal = open_journal(context.site.journal_url(), CLOCK, Holder(context.run), replica=url)
+    return replace(context, journal=journal)
+
+
 class _Serials:
     """Return a node's serial by the journal; a missing one is looked up again after `SERIALS_S`."""
 

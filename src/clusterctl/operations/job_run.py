@@ -33,7 +33,7 @@ from clusterctl.operations.job_placement import free_nodes
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.ports import Claim, Deadline
-from clusterctl.ports.jobs import Submission
+from clusterctl.ports.jobs import Jobs, Submission
 from clusterctl.steps.executor.lease import kept, sole_claim
 
 logger = logging.getLogger(__name__)
@@ -122,6 +122,8 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
             control.on_event(Event(text=trouble))
         try:
             submit(context, adapters, found, claim, deadline)
+        except OutcomeUnknownError:
+            raise
         except EdgeError as error:
             ended = JobRunEnded(outcome=JobOutcome.ASKS.value, reason=error.message)
             context.journal.append([NewEvent(Stream.JOB, name, ended)])
@@ -193,7 +195,8 @@ def reservation(run: str) -> str:
 def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline) -> None:
     """Submit the last attempt, which is intended, and record its job. Raises `EdgeError` where it was refused.
 
-    Where sbatch fails, the scheduler is asked for the attempt's comment before anything else is believed.
+    Where sbatch fails, the scheduler is asked for the attempt's comment before anything else is believed; where it
+    cannot be asked, `OutcomeUnknownError`: a watcher asks again.
     """
     jobs, attempt = require_jobs(context, adapters), found.last
     if attempt is None:
@@ -202,13 +205,22 @@ def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim
     try:
         job = jobs.submit(_submission(found, attempt, folder), deadline)
     except OutcomeUnknownError as error:
-        job = jobs.marked(attempt.comment, deadline)
+        job = _marked(jobs, attempt.comment, deadline)
         if not job:
             raise EdgeError(
                 f"the scheduler did not take it: {error.message}", where="sbatch", remedy=error.remedy
             ) from None
     submitted = JobSubmitted(attempt=attempt.number, job=job)
     context.journal.append([NewEvent(Stream.JOB, found.id, submitted)], claim=claim)
+
+
+def _marked(jobs: Jobs, comment: str, deadline: Deadline) -> str:
+    """Return the job with a comment, empty where there is none. Raises `OutcomeUnknownError` where it is not known."""
+    try:
+        return jobs.marked(comment, deadline)
+    except EdgeError as error:
+        remedy = "clusterctl job watch goes on with the run: it asks again"
+        raise OutcomeUnknownError(error.message, where=error.where, remedy=remedy) from None
 
 
 def _placement(context: SiteContext, adapters: Adapters, request: JobRunRequest) -> JobPlacement:

@@ -19,6 +19,7 @@ from clusterctl.fleet.errors import (
     ClusterctlError,
     EdgeError,
     EnvironmentBrokenError,
+    OutcomeUnknownError,
     ParseError,
     UsageError,
 )
@@ -168,13 +169,23 @@ class Watcher:
         self._held: tuple[int, datetime] | None = None
 
     def follow(self) -> SupervisedRun:
-        """Take turns until the run is over."""
+        """Take turns until the run is over. Where the scheduler is silent, a turn is taken again for a while."""
+        silent: datetime | None = None
         while True:
             found = named(self._context, self._run)
             if found.outcome is not None:
                 release_spares(self._context, self._adapters, self._run, self._soon())
                 return found
-            self._turn(found)
+            try:
+                self._turn(found)
+            except (EdgeError, EnvironmentBrokenError) as error:
+                silent = silent or self._clock.now()
+                if self._clock.now() - silent > LOST:
+                    raise
+                self._report(f"the scheduler does not answer: {error.message}")
+                self._wait(self._poll_s)
+            else:
+                silent = None
 
     def _turn(self, found: SupervisedRun) -> None:
         self._hold_spares(found)
@@ -216,6 +227,8 @@ class Watcher:
             raise ClaimLostError(next(iter(lost.values())), where=self._run, remedy="let that watcher go on")
         try:
             submit(self._context, self._adapters, found, self._claim, self._soon())
+        except OutcomeUnknownError:
+            raise
         except EdgeError as error:
             self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=error.message))
 

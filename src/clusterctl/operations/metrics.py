@@ -36,7 +36,7 @@ from clusterctl.fleet.reporting.offenders import Offenders
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.operations.collector import collector_paused
-from clusterctl.operations.context import SiteContext
+from clusterctl.operations.context import SiteContext, on_replica
 from clusterctl.operations.documents import write_document
 from clusterctl.operations.expected_parts import NOTHING, Expectations, ExpectedParts, expectations
 from clusterctl.operations.gold_pool import spares
@@ -303,7 +303,7 @@ def _text_of(collector: Collector) -> str:
 def export(context: SiteContext) -> bytes:
     """Return the site's metrics of this moment."""
     with collector_paused():
-        return FleetMetrics(context).export()
+        return FleetMetrics(on_replica(context)).export()
 
 
 def write(context: SiteContext, file: Path) -> int:

@@ -192,6 +192,9 @@ class SiteSettings:
     tickets: TicketSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
+    journal_replica: Annotated[
+        JournalUrl | None, Field(description="a standby of the journal's PostgreSQL, which the page and metrics read")
+    ] = None
     evidence: EvidenceSettings = EvidenceSettings()
     web: WebSettings = WebSettings()
     site_keys: Annotated[

@@ -43,6 +43,12 @@ def test_modules_come_with_all_that_they_need() -> None:
     assert chosen.absent == ()
 
 
+@pytest.mark.parametrize("suite", ["jammy", "noble"])
+def test_an_image_of_ubuntu_brings_apt(suite: str) -> None:
+    """Its essential packages do not: a host without apt-get cannot be configured."""
+    assert "apt" in Recipe("image", suite, "http://archive.example/ubuntu", small=True).all_packages
+
+
 def test_what_is_built_in_is_not_missed() -> None:
     """A driver that this kernel has neither as a module nor in itself is reported."""
     chosen = choose(("nvme", "idpf"), DEPENDENCIES, "kernel/drivers/nvme/host/nvme.ko\n")

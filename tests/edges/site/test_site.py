@@ -12,6 +12,7 @@ from clusterctl.edges.site.roles import write_site
 from clusterctl.edges.site.textfile import there
 from clusterctl.fleet.errors import UsageError
 from clusterctl.site.nodes import canonical_address, expand_range
+from tests.edges.site.ready import write_ready_site
 
 
 def site(tmp_path: Path) -> Path:
@@ -284,3 +285,17 @@ def test_an_address_is_read_as_the_standard_library_reads_it(first: str) -> None
             except ValueError:
                 found = "refused"
             assert found == _slowly(text)
+
+
+def test_a_replica_is_a_postgresql(tmp_path: Path) -> None:
+    """A file is refused by its name in the site file; a site without a replica has none."""
+    write_ready_site(tmp_path)
+    assert load_site(tmp_path).replica_url() == ""
+    with (tmp_path / "site.yml").open("a") as file:
+        file.write("\njournal_replica: postgresql+psycopg://reader@db2/clusterctl\n")
+    assert load_site(tmp_path).replica_url() == "postgresql+psycopg://reader@db2/clusterctl"
+    (tmp_path / "site.yml").write_text(
+        (tmp_path / "site.yml").read_text().replace("postgresql+psycopg://reader@db2/", "sqlite:///")
+    )
+    with pytest.raises(UsageError, match="no replica"):
+        load_site(tmp_path).replica_url()

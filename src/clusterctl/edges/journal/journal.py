@@ -16,6 +16,7 @@ from clusterctl.edges.journal import claims, incident_states, states
 from clusterctl.edges.journal.claims import Holder
 from clusterctl.edges.journal.database import RECONNECT_S, Database, bring_up, connect
 from clusterctl.edges.journal.integrity import chained, event_of, packed, removed, unpacked
+from clusterctl.edges.journal.replica import Reads, ReplicaReads
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
@@ -38,16 +39,18 @@ T = TypeVar("T")
 
 
 def open_journal(
-    url: str, clock: Clock, holder: Holder | None = None, *, reconnect_s: float = RECONNECT_S
+    url: str, clock: Clock, holder: Holder | None = None, *, reconnect_s: float = RECONNECT_S, replica: str = ""
 ) -> SqlJournal:
     """Open (and create or migrate) the journal at a SQLAlchemy URL; only its owner may read a SQLite file.
 
     `holder` takes the claims. `reconnect_s` limits the wait for a server that does not answer any more; a run that a
-    worker has taken waits for it from the start: the worker's own journal has answered before.
+    worker has taken waits for it from the start: the worker's own journal has answered before. `replica`: the URL of a
+    standby, which answers all reads while it can; it may be some moments behind.
     """
     database = connect(url, reconnect_s)
     bring_up(database, waits=holder is not None and holder.under is not None)
-    return SqlJournal(database, clock, holder or Holder())
+    reads = ReplicaReads(connect(replica, 0.0), database) if replica else database
+    return SqlJournal(database, clock, holder or Holder(), reads)
 
 
 _AT_ONCE = 500
@@ -57,8 +60,9 @@ _AT_ONCE = 500
 class SqlJournal:
     """Meets `ports.Journal`. Thread-safe."""
 
-    def __init__(self, database: Database, clock: Clock, holder: Holder) -> None:
+    def __init__(self, database: Database, clock: Clock, holder: Holder, reads: Reads | None = None) -> None:
         self._database = database
+        self._reads = reads or database
         self._clock = clock
         self._holder = holder
         self._key = uuid.uuid4().hex
@@ -97,7 +101,7 @@ class SqlJournal:
 
     def evidence(self, digest: Digest) -> Evidence | None:
         query = select(evidence_table).where(evidence_table.c.digest == digest)
-        row = self._database.read(lambda connection: connection.execute(query).mappings().first())
+        row = self._reads.read(lambda connection: connection.execute(query).mappings().first())
         return None if row is None or removed(row) else unpacked(row)
 
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
@@ -109,7 +113,7 @@ class SqlJournal:
 
     def _evidences(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
         query = select(evidence_table).where(evidence_table.c.digest.in_(digests))
-        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        rows = self._reads.read(lambda connection: connection.execute(query).mappings().all())
         return {Digest(row["digest"]): unpacked(row) for row in rows if not removed(row)}
 
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
@@ -122,12 +126,12 @@ class SqlJournal:
     def each_state(self) -> Iterator[NodeState]:
         columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
         names = select(states_table.c.name).order_by(states_table.c.name)
-        for part in _parts(self._database.read(lambda connection: connection.execute(names).scalars().all())):
+        for part in _parts(self._reads.read(lambda connection: connection.execute(names).scalars().all())):
             query = select(*columns).where(states_table.c.name.in_(part)).order_by(states_table.c.name)
             yield from map(states.state_of, self._rows(query))
 
     def _rows(self, query: Select[Any]) -> Sequence[RowMapping]:
-        return self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return self._reads.read(lambda connection: connection.execute(query).mappings().all())
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         columns = (states_table.c.node, states_table.c.summary, states_table.c.summary_digest)
@@ -135,10 +139,10 @@ class SqlJournal:
         return tuple(map(states.summary_of, self._rows(query)))
 
     def state(self, node: NodeId) -> NodeState:
-        return self._database.read(lambda connection: states.load(connection, node))
+        return self._reads.read(lambda connection: states.load(connection, node))
 
     def incidents(self, *, unfinished: bool = False) -> tuple[IncidentState, ...]:
-        return self._database.read(lambda connection: incident_states.load_all(connection, unfinished=unfinished))
+        return self._reads.read(lambda connection: incident_states.load_all(connection, unfinished=unfinished))
 
     def history(self, stream: Stream, subject: str) -> Iterator[Event]:
         mine = (events_table.c.stream == stream.value) & (events_table.c.subject == subject)
@@ -166,12 +170,12 @@ class SqlJournal:
         return self._events(select(events_table).where(new))
 
     def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
-        return self._database.read(lambda connection: claims.owners(connection, prefix))
+        return self._reads.read(lambda connection: claims.owners(connection, prefix))
 
     def _events(self, query: Select[Any]) -> Iterator[Event]:
         """Return the events of a query in their order; each is decoded when it is asked for."""
         ordered = query.order_by(events_table.c.seq)
-        rows = self._database.read(lambda connection: connection.execute(ordered).mappings().all())
+        rows = self._reads.read(lambda connection: connection.execute(ordered).mappings().all())
         return (event_of(row) for row in rows)
 
     def rebuild(self) -> None:
@@ -179,7 +183,7 @@ class SqlJournal:
         self._database.write(states.rebuild)
 
     def health(self) -> JournalHealth:
-        return self._database.snapshot(_health)
+        return self._reads.snapshot(_health)
 
     @property
     def lease_s(self) -> float:
@@ -201,6 +205,8 @@ class SqlJournal:
 
     def close(self) -> None:
         self._database.engine.dispose()
+        if isinstance(self._reads, ReplicaReads):
+            self._reads.replica.engine.dispose()
 
     def _row(self, new: NewEvent, key: str) -> dict[str, Any]:
         """Return an event as a row of its table, without `seq` and its link."""

@@ -41,8 +41,9 @@ _COMMON = (
 )
 _OF = {
     "debian": ("linux-image-amd64", "systemd-boot", "systemd-resolved"),
-    "jammy": ("linux-image-generic",),  # systemd brings systemd-boot and systemd-resolved
-    "noble": ("linux-image-generic", "systemd-boot", "systemd-resolved"),
+    # Debian's essential packages bring apt, Ubuntu's do not. jammy's systemd brings systemd-boot and systemd-resolved.
+    "jammy": ("linux-image-generic", "apt"),
+    "noble": ("linux-image-generic", "apt", "systemd-boot", "systemd-resolved"),
 }
 _SMALL_OF = {"linux-image-generic": "linux-image-virtual"}
 

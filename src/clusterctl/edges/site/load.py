@@ -27,6 +27,7 @@ from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
 from clusterctl.ports.logins import Login
+from clusterctl.site.fields import SecretRef
 from clusterctl.site.nodes import SiteNode
 from clusterctl.site.settings import SiteSettings
 from clusterctl.site.urls import SQLITE, journal_url
@@ -169,20 +170,35 @@ class Site:
 
     def journal_url(self) -> str:
         """Return the journal's database, with its password where it has one: reads the secret now."""
-        setting = self.settings.journal
-        if isinstance(setting, str):
-            url = setting
-        else:
-            where = self.where("journal")
-            url = resolve(setting, self.folder, where)
-            try:
-                journal_url(url)
-            except ValueError as error:
-                remedy = "correct the URL in the file that journal names"
-                raise UsageError(str(error), where=where, remedy=remedy) from None
-            KNOWN.add([unquote(urlsplit(url).password or "")])
+        url = self._database_url(self.settings.journal, "journal")
         name = url.removeprefix(SQLITE)
         return url if name == url or name.startswith("/") else f"{SQLITE}{self.folder / name}"
+
+    def replica_url(self) -> str:
+        """Return the standby that the page and metrics read, with its password; empty where there is none.
+
+        Raise `UsageError` where it is no PostgreSQL.
+        """
+        setting = self.settings.journal_replica
+        url = "" if setting is None else self._database_url(setting, "journal_replica")
+        if url.startswith(SQLITE):
+            remedy = "name a standby: postgresql+psycopg://USER@HOST/DATABASE"
+            raise UsageError("a SQLite file has no replica", where=self.where("journal_replica"), remedy=remedy)
+        return url
+
+    def _database_url(self, setting: str | SecretRef, field: str) -> str:
+        """Return the URL of a database, with its password where it has one: reads the secret now."""
+        if isinstance(setting, str):
+            return setting
+        where = self.where(field)
+        url = resolve(setting, self.folder, where)
+        try:
+            journal_url(url)
+        except ValueError as error:
+            remedy = f"correct the URL in the file that {field} names"
+            raise UsageError(str(error), where=where, remedy=remedy) from None
+        KNOWN.add([unquote(urlsplit(url).password or "")])
+        return url
 
     def path(self, name: str) -> str:
         """Return a path of the site file, relative to the site directory; empty stays empty."""

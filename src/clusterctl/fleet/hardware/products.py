@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_FORM = re.compile(r"[\s-]*(?<![A-Za-z])(SXM|PCI-?E|NVL)\d*(?![A-Za-z])", re.IGNORECASE)
+_FORM = re.compile(r"(?:(?<![\s-])[\s-]+)?(?<![A-Za-z])(SXM|PCI-?E|NVL)\d*(?![A-Za-z])", re.IGNORECASE)
 _SUPERCHIP = re.compile(r"\bG[BH]\d", re.IGNORECASE)
 """In names of these, NVL is the rack's."""
 

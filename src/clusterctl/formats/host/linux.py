@@ -12,9 +12,9 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.documents import Figure, Within, read_document
 
 _DF = re.compile(
-    r"^(?P<source>\S.*?)(?<=\S)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
+    r"^(?P<source>\S.*?)(?<=\S)\s+(?P<size>[0-9]{1,20})\s+(?P<used>[0-9]{1,20})\s+(?P<free>[0-9]{1,20})\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
 )
-_MEM_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
+_MEM_TOTAL = re.compile(r"^MemTotal:\s+([0-9]{1,15}) kB$", re.MULTILINE)
 _BYTES = re.compile(r"[0-9]{1,20}")
 _ACTIVE_STATES = frozenset(
     {"active", "activating", "deactivating", "failed", "inactive", "maintenance", "refreshing", "reloading", "unknown"}

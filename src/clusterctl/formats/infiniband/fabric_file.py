@@ -68,8 +68,8 @@ def storable(data: bytes, *, file: str) -> bytes:
 def decode_telemetry(data: bytes, fabric: Fabric, *, file: str) -> Telemetry:
     """Return the telemetry of ibdiagnet's db_csv, `ibqueryerrors` or `perfquery -x`; these need the ports of `fabric`.
 
-    `at` is the ISO 8601 time with zone in a comment among the first lines, `taken_s` as `reading_s` has it. Raises like
-    `decode_fabric`.
+    `at` is the ISO 8601 time with zone in a comment among the first lines, `taken_s` as `reading_s` has it. Raises
+    `UsageError` and `ParseError` like `decode_fabric`.
     """
     text = text_in(data, file)
     at, taken = _time(text), reading_s(text)

@@ -34,7 +34,8 @@ def render(answers: Answers, problems: Sequence[str] = ()) -> bytes:
         excess -= sizes[path]
         omitted[path] = sizes[path]
         del read[path]
-    return _dump({"problems": list(problems), "unread": unread, "omitted_bytes": omitted, "read": read}).encode()
+    whole = _dump({"problems": list(problems), "unread": unread, "omitted_bytes": omitted, "read": read})
+    return whole.encode(errors="backslashreplace")
 
 
 def fits(answers: Answers) -> bool:
