@@ -369,13 +369,23 @@ def violations(machine: Machine, after: Outcome, *, harmless: bool) -> list[str]
     wrong = [
         f"new {one.verdict.name} {one.key}: {one.cause}"
         for one in new
-        if (one.verdict is Verdict.FAIL and one.check not in ("bmc", *failing))
+        if (
+            one.verdict is Verdict.FAIL
+            and one.check not in ("bmc", *failing)
+            and not _of_another_model(one, machine, after)
+        )
         or (one.verdict is Verdict.WARN and one.check not in ("bmc_unread", "event_log"))
     ]
     if after.inventory is None or before.inventory is None:
         return wrong + ([] if new else ["no finding reports that the machine was not read"])
     unread = (*_passed_unread(before.inventory, after), *_silent(before.inventory, after, new))
     return [*wrong, *unread]
+
+
+def _of_another_model(finding: Finding, machine: Machine, after: Outcome) -> bool:
+    """Where the System gives no model, the one of the chassis counts, and the finding names it."""
+    models = [one.inventory.model for one in (machine.before, after) if one.inventory is not None]
+    return finding.check == "sku_model" and len(set(models)) > 1 and models[-1] in finding.cause
 
 
 def _content(finding: Finding) -> tuple[object, ...]:

@@ -14,11 +14,17 @@ import sys
 from typing import Any, Callable, Dict, Iterable
 
 from clusterctl_burnin.node.processes import Result, ask, ask_all
-from clusterctl_burnin.node.programs.nvme_read import LISTED, mounted
 
 Ask = Callable[..., Result]
 Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
 BOOT = frozenset({"/", "/boot", "/boot/efi"})
+LISTED = ("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL,MOUNTPOINT")
+
+
+def mounted(device: dict[str, Any]) -> set[str]:
+    """Return the mount points of the device and of all above it. `nvme_read` has its own copy: a program is sent alone."""
+    own = {device["mountpoint"]} if device.get("mountpoint") else set()
+    return own.union(*(mounted(child) for child in device.get("children", [])))
 
 
 def drives(listed: str) -> dict[str, dict[str, Any]]:
