@@ -22,7 +22,7 @@ LISTED = ("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL,MOUN
 
 
 def mounted(device: dict[str, Any]) -> set[str]:
-    """Return the mount points of the device and of all above it. `nvme_read` has its own copy: a program is sent alone."""
+    """Return the mount points of the device and of all above it, as `nvme_read` does: programs are sent alone."""
     own = {device["mountpoint"]} if device.get("mountpoint") else set()
     return own.union(*(mounted(child) for child in device.get("children", [])))
 
