@@ -34,7 +34,7 @@ DOCKER = {
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """Installed by clusterctl's own PXE, with an empty file system on one of its four data disks."""
     folder = tmp_path_factory.mktemp("roles")
-    with metal_site("metalr", "10.178.0.0/16", folder, 1) as metal:
+    with metal_site("metalr", "10.181.0.0/16", folder, 1) as metal:
         run = metal.install()
         assert run.wait() == 0, f"{run.stdout}\n{run.stderr}\n{metal.consoles()}"
         with with_packages(metal, NODE, folder) as found:
