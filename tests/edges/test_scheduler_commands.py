@@ -99,6 +99,8 @@ def test_a_lists_nodes_are_idle_and_no_others() -> None:
         ("clusterctl:nightly:20260101T000000-beef", True),
         ("clusterctl:nightly:20260101T000000-beef : reboot complete", True),
         ("clusterctl:maintain:driver-580", True),
+        ("clusterctl:cable burn:20260101T000000-beef", True),
+        ("clusterctl:revalidate:20260101T000000-beef", True),
         ("clusterctl:gpu_ecc:7", True),
         ("clusterctl:gpu_ecc:20261128T181500Z", False),
         ("clusterctl:gpu_ecc:20261128T181500Z : reboot complete", False),

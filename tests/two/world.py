@@ -40,7 +40,9 @@ class World:
         return InstallState(file.read_text()) if file.exists() else InstallState.READY
 
     def move(self, name: str, state: InstallState) -> None:
-        (self.folder / f"{name}.state").write_text(state.value)
+        written = self.folder / f"{name}.state-of-{os.getpid()}-{threading.get_ident()}"
+        written.write_text(state.value)
+        written.rename(self.folder / f"{name}.state")  # whole, whoever reads it or is killed
 
     def hold(self, name: str) -> None:
         (self.folder / f"{name}.hold").touch()
