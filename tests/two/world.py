@@ -42,7 +42,7 @@ class World:
     def move(self, name: str, state: InstallState) -> None:
         written = self.folder / f"{name}.state-of-{os.getpid()}-{threading.get_ident()}"
         written.write_text(state.value)
-        written.rename(self.folder / f"{name}.state")  # whole, whoever reads it or is killed
+        written.rename(self.folder / f"{name}.state")  # never half written
 
     def hold(self, name: str) -> None:
         (self.folder / f"{name}.hold").touch()
