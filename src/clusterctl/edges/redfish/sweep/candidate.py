@@ -67,7 +67,7 @@ class LoginLimiter:
     def login(self, host: str, certificate: str, greeting: Greeting, deadline: Deadline) -> Iterator[None]:
         """Allow one login at a time for each BMC; `AuthenticationError` where it rejected one at any address.
 
-        `certificate` is the SHA-256 of the one by which an authority certifies it; empty: its address identifies the BMC.
+        `certificate` is the SHA-256 of the one that an authority certified; empty: the address identifies the BMC.
         """
         identity = greeting.uuid or greeting.serial or host
         key = (certificate, identity) if certificate else ("", host)
