@@ -63,7 +63,7 @@ SOURCE = re.compile(
     r"MLCommons \w+_results_v\d|NVIDIA/libredfish tests/|user guide|technical guide|product page|BOSS-N1|shelves"
 )
 UNSOURCED = re.compile(r"\bexample\b|\bas ordered\b|no public figure|not known|\bTODO\b|\?", re.IGNORECASE)
-"""What stands beside a field that no source decides."""
+"""Words of a field that no source decides."""
 
 
 def fields(text: str) -> Iterator[tuple[str, str, str]]:
@@ -83,7 +83,7 @@ def test_each_figure_names_its_source_or_is_open(file: Path) -> None:
         if field in NAMES:
             continue
         if value == "null":
-            assert comment, f"{field} is open, and nothing beside it names what decides it"
+            assert comment, f"{field} is open, and no comment names what decides it"
             cited = cited or bool(SOURCE.search(comment))
             continue
         cited = bool(SOURCE.search(comment)) or (cited and comment.startswith("likewise"))
@@ -101,7 +101,7 @@ def test_an_invented_figure_is_found() -> None:
 
 @pytest.mark.parametrize("name", [*names_in("limits", suffix=".yml"), *names_in("limits/fabric", suffix=".yml")])
 def test_each_shipped_limit_has_a_source_for_its_figure(name: str) -> None:
-    """A figure never stands beside the words for an open one; an open one has its reason."""
+    """A figure never has the words for an open one; an open one has its reason."""
     folder = "limits" if name in names_in("limits", suffix=".yml") else "limits/fabric"
     data = yaml.safe_load(text_of(f"{folder}/{name}.yml"))
     entries = {**data["limits"], **data.get("versions", {})}
