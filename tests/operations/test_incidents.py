@@ -124,7 +124,7 @@ def test_a_decision_opens_and_resolves_an_incident(
 def test_an_operator_ends_an_incident_by_hand(
     site: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Previewed, with a reason; the channel gets one message that it is resolved, by whom and why; the node stays in
+    """Previewed, with a reason; the channel gets one message that it is resolved, with name and reason; the node stays in
     quarantine, and opens no other incident until it is released and quarantined again.
     """
     with_channel(site, receiver.url(TOKEN))
