@@ -60,7 +60,7 @@ class MaasCheckResult:
 
     @property
     def exit_code(self) -> int:
-        """0: ready; 1: something is broken, or a node could not try it; 3: MAAS cannot be reached, or rejects the key."""
+        """0: ready; 1: something is broken, or could not be tried; 3: MAAS is not reached, or rejects the key."""
         if not self.reached:
             return EnvironmentBrokenError.exit_code
         untried = self.from_node and any(item.health is Health.NOT_MEASURED for item in self.found)

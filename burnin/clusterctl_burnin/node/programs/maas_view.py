@@ -34,7 +34,7 @@ KEYS = ("metadata_url", "consumer_key", "token_key", "token_secret")
 SETTING = re.compile(r"""["']?(%s)["']?\s*:\s*["']?([^"'\s,}]+)""" % "|".join(KEYS))
 DEB = re.compile(r"^\s*deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)", re.MULTILINE)
 Json = Dict[str, Any]
-PIPES: Json = {"capture_output": True, "timeout": SECONDS}
+APT_PROXY = ("apt-config", "dump", "Acquire::http::Proxy")
 
 
 def bounded(work: Callable[[], Json]) -> Json:
@@ -121,7 +121,7 @@ def index_of(root: Path) -> str:
     found = [one for one in sources(root) if one[0].startswith(("http://", "https://"))]
     found.sort(key=lambda one: one[0].startswith("https://"))
     for uri, suite in found[:1]:
-        place = suite if suite.endswith("/") else "dists/%s/" % suite
+        place = suite.lstrip("/") if suite.endswith("/") else "dists/%s/" % suite
         return "%s/%sInRelease" % (uri.rstrip("/"), place)
     return ""
 
@@ -129,7 +129,7 @@ def index_of(root: Path) -> str:
 def own_proxy() -> str:
     """Return the proxy that apt is configured with; empty for none."""
     try:
-        ran = subprocess.run(["apt-config", "dump", "Acquire::http::Proxy"], check=False, **PIPES)
+        ran = subprocess.run(APT_PROXY, check=False, capture_output=True, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     found = re.search(rb'^Acquire::http::Proxy "(.*)";', ran.stdout, re.MULTILINE)
