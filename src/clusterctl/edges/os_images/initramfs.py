@@ -153,7 +153,7 @@ _TOOLS = (
     *("/sbin/sfdisk", "/sbin/wipefs", "/sbin/mke2fs", "/sbin/mkfs.fat"),
 )
 _MERGED = ("bin", "sbin", "lib", "lib64")
-"""Folders that are links to those below /usr in every supported release; its packages may still have files in either."""
+"""Folders that are links to those below /usr in every supported release; packages may have files in either."""
 _LINKS = {
     "usr/sbin/modprobe": "../bin/kmod",
     "usr/sbin/mkfs.ext4": "mke2fs",
