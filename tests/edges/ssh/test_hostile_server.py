@@ -78,7 +78,7 @@ def test_such_a_server_is_a_host_that_cannot_be_reached(tmp_path: Path, first: b
 
 
 def test_a_server_that_only_greets_is_given_up_in_time_without_a_thread_for_each_limit(tmp_path: Path) -> None:
-    """Fleets open hundreds of connections: whoever waits for the keys has the time limit, no timer beside it."""
+    """Fleets open hundreds of connections: the wait for the keys has the time limit, and needs no timer thread."""
     host = a_host(tmp_path, 0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         host = replace(host, port=listening.getsockname()[1])
