@@ -29,6 +29,7 @@ from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location, Mac
+from clusterctl.fleet.plain_numbers import is_number
 from clusterctl.formats.wiring.columns import A, B, Columns, find_columns, nearest
 from clusterctl.formats.wiring.grid import DATE, Grid, text_grid
 from clusterctl.formats.wiring.ports import board_of, gbps_of, is_switch_port, port_name
@@ -247,9 +248,9 @@ def _end(reader: _Reader, cells: Mapping[str, str], end: str) -> PortName:
     name = port_name(port)
     if device.adapter and is_switch_port(port):
         return PortName(device.host, device.adapter if name == "1" else f"{device.adapter}/{name}")
-    if device.board and name.isdigit():
+    if device.board and is_number(name):
         return PortName(device.name, board_of(f"{device.board}/P{name}"))
-    if _is_host(reader, cells, end) and name.isdecimal():
+    if _is_host(reader, cells, end) and is_number(name):
         return PortName(device.name, f"mlx5_{int(name) - 1}")  # NVIDIA's cable validation tool: port 1 is mlx5_0
     return PortName(device.name, name)
 
