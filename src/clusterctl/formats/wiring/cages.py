@@ -1,8 +1,8 @@
 """Sheets with a column for the cage and one for the port in it: cage 5, port 2 is IB port 10 (ports.py has the rule).
 
-A number of a cage stands next to the port's column. Where each port of a switch is 1 or 2 and a cage is above 1, the ports
-count within their cages; a port above 2 shows that they count over the whole switch, and the cage is its label. Other
-columns of that name, such as the cage of a data centre, have no meaning here.
+A number of a cage stands next to the port's column. Where each port of a switch is 1 or 2 and a cage is above 1, the
+ports count within their cages; a port above 2 shows that they count over the whole switch, and the cage is its label.
+Other columns of that name, such as the cage of a data centre, have no meaning here.
 """
 
 from __future__ import annotations
