@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import resource
 from typing import Any
@@ -76,11 +77,9 @@ def nested(depth: int) -> bytes:
 def test_a_short_dump_takes_little_memory_and_time(content: bytes) -> None:
     """Found by fuzzing: 40 bytes took 13 GiB. Each is refused, or read without what it holds in place of a value."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    try:
+    with contextlib.suppress(ParseError):
         record = parse_dump(content, rank=0, where="x")
-        assert [(one.sequence, one.created) for one in record.groups if one.sequence != -1 or one.created] == []
-    except ParseError as error:
-        assert "flight recorder" in str(error) or "version" in str(error)
+        assert [(one.sequence, one.created) for one in record.groups] == [(-1, None)]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
