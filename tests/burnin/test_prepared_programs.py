@@ -1,4 +1,4 @@
-"""Built-in programs run in copies of the program that runs the probes, and behave as if each had been started anew."""
+"""Built-in programs run in copies of the program that runs the probes, and behave as if each had been started again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterctl_burnin.probe import loader
 from tests.processes import started_as, unique_seconds
 
 HUNG = unique_seconds(4721)
-STARTED_ANEW = "import os; print(open('/proc/self/cmdline').read().split(chr(0))[1:-1] != ['-'])"
+NEW_PYTHON = "import os; print(open('/proc/self/cmdline').read().split(chr(0))[1:-1] != ['-'])"
 
 
 def results(text: str, *, arguments: tuple[str, ...] = (), **more: object) -> Any:
@@ -37,14 +37,14 @@ def results(text: str, *, arguments: tuple[str, ...] = (), **more: object) -> An
 
 def test_a_program_runs_in_a_copy_and_not_in_a_new_python() -> None:
     """A start of Python takes longer than most programs; the second reading has a copy of its own."""
-    found = results(STARTED_ANEW, again_after=0.3)
+    found = results(NEW_PYTHON, again_after=0.3)
     first, second = found["stdout"].split("\n=== read again after ")
     assert (first, second.splitlines()[1]) == ("False", "False")
 
 
-def test_what_is_retried_more_often_than_prepared_is_started_anew() -> None:
+def test_what_is_retried_more_often_than_prepared_is_in_a_new_python() -> None:
     """It runs until its time is over, whatever was prepared."""
-    text = f"{STARTED_ANEW}\nimport sys\nnew = open('/proc/self/cmdline').read().split(chr(0))[1:-1] != ['-']\n"
+    text = f"{NEW_PYTHON}\nimport sys\nnew = open('/proc/self/cmdline').read().split(chr(0))[1:-1] != ['-']\n"
     found = results(f"{text}sys.exit(0 if new else 3)", retry_on="False")
     assert (found["rc"], found["stdout"]) == (0, "True\n")
 

@@ -54,7 +54,7 @@ Result = Dict[str, Any]
 class Prepared:
     """A copy of this process that waits for `begin`, and then is the built-in program.
 
-    It is made before the first thread is started: only then does a copy have no lock that nobody opens. A start of
+    It is made before the first thread is started: only then has a copy no lock that stays closed. A start of
     Python and the imports of a program take ten times as long. It has a session of its own, and ends with us.
     """
 
@@ -138,7 +138,7 @@ PREPARED: Dict[str, list[Prepared]] = {}  # by command line, as JSON
 
 
 def prepare(probes: list[Probe]) -> None:
-    """Make a copy of this process for each run of a built-in program. What cannot be copied is started anew."""
+    """Make a copy of this process for each run of a built-in program. Without one, it runs in a new Python."""
     for probe in probes:
         texts = built_in(probe["argv"][0])
         if texts is None:
