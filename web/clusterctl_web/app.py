@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.operations.job_views import JobViews
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
-from clusterctl_web.actions import NODES, PLANS, Orders
+from clusterctl_web.actions import INCIDENTS, NODES, PLANS, Orders
 from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api, error_json, json_response, status_of
 from clusterctl_web.downtime_page import DowntimePage
@@ -47,9 +47,10 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
     more = [
         *ActionPages(orders, renderer, NODES).routes(),
         *ActionPages(orders, renderer, PLANS).routes(),
+        *ActionPages(orders, renderer, INCIDENTS).routes(),
         *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
         *AlertHook(live.context).routes(),
-        *Api(live, work).routes(),
+        *Api(live, work, figures).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
         *OperationPages(live, work, renderer).routes(),
         *NodeDetails(live, renderer, figures, reads).routes(),

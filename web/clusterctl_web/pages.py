@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -28,13 +28,12 @@ from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer, tile_html
+from clusterctl_web.search import found_nodes, words_of
 from clusterctl_web.sessions import UserSessions
 
 KEEP_ALIVE_S = 20.0
 MOST_EVENTS = 200
 """Events of a node's time line; the page has the number of older ones."""
-LONGEST_SEARCH = 200
-"""Characters of what is searched for."""
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 BUSY = "you have too many open pages: close some\n"
 
@@ -75,19 +74,9 @@ class Pages:
 
     async def search(self, request: Request) -> Response:
         """Return the names of the nodes that have each word of `q` in their tile or in one of their parts."""
-        words = request.query_params.get("q", "").lower().split()
-        if not 0 < sum(map(len, words)) <= LONGEST_SEARCH:
-            raise UsageError(f"is not 1 to {LONGEST_SEARCH} characters", where="q", remedy="give a serial, or a part")
-        return json_response({"nodes": await run_in_threadpool(self._search, words)})
-
-    def _search(self, words: Sequence[str]) -> list[str]:
-        parts = {node.name: node.parts for node in self.figures.figures()}
-        tiles = (tile for rack in self.live.racks() for tile in rack.tiles)
-        return [
-            visible(tile.name)
-            for tile in tiles
-            if all(word in tile.search or word in parts.get(tile.name, "") for word in words)
-        ]
+        words = words_of(request.query_params.get("q", ""))
+        found = await run_in_threadpool(found_nodes, self.live, self.figures, words)
+        return json_response({"nodes": [visible(name) for name in found]})
 
     async def changes(self, request: Request) -> Response:
         """Send server-sent events: the tiles that have changed since `since`, as they change."""
