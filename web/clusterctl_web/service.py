@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
 THREADS = 8
 """Requests that are answered at the same time: more would only take memory."""
+SWITCH_S = 0.0005
+"""Seconds after which a thread lets others run: a page that asks the database often waits so long after each answer
+while another thread computes (5 ms by default: https://docs.python.org/3/library/sys.html#sys.setswitchinterval).
+"""
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -60,6 +65,7 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
     access = _access(context, place, port)
     reading = on_replica(context)
     fleet, figures = LiveFleet(context, reading), FleetMetrics(reading)
+    sys.setswitchinterval(SWITCH_S)
     _draw(fleet)
     tls = place.tls
     config = uvicorn.Config(
