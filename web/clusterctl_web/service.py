@@ -6,7 +6,6 @@ import gc
 import secrets
 import socket
 import ssl
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,10 +29,6 @@ AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
 THREADS = 8
 """Requests that are answered at the same time: more would only take memory."""
-SWITCH_S = 0.0005
-"""Seconds after which a thread lets others run: a page that asks the database often waits so long after each answer
-while another thread computes (5 ms by default: https://docs.python.org/3/library/sys.html#sys.setswitchinterval).
-"""
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -66,7 +61,6 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
     access = _access(context, place, port)
     reading = on_replica(context)
     fleet, figures = LiveFleet(context, reading), FleetMetrics(reading)
-    sys.setswitchinterval(SWITCH_S)
     _draw(fleet)
     _keep()
     tls = place.tls
