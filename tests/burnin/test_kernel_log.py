@@ -14,6 +14,7 @@ from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
 from clusterctl_burnin.kernel_log.known_lines import ANY_LEVEL, KnownLines, shipped_patterns
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
+from clusterctl_burnin.kernel_log.rules import compiled
 from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.package_data import text_of
@@ -33,6 +34,17 @@ def found(log: ProbeResult | Edit, known: KnownLines | None = None) -> tuple[Fin
 
 def append(*lines: str, level: str = "warn") -> Edit:
     return lambda healthy: healthy + "".join(f"kern  :{level:6}: {STAMP}{line}\n" for line in lines)
+
+
+def test_a_healthy_log_compiles_no_pattern_that_only_unknown_messages_need() -> None:
+    """Hundreds of patterns: compiling all of them would be the dearest part of a check of a few nodes."""
+    shipped_rules.cache_clear()
+    compiled.cache_clear()
+    assert found(lambda healthy: healthy)[0].verdict is Verdict.PASS
+    rules = shipped_rules()
+    all_patterns = {pattern for rule in rules.rules for pattern in rule.patterns} | {*rules.suspicious, *rules.needed}
+    assert compiled.cache_info().currsize * 3 < len(all_patterns)
+    assert found(append("mlx5_core 0000:18:00.0: a new kind of error", level="err"))[0].verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_harmless_log_has_no_finding() -> None:

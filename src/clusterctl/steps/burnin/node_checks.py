@@ -46,7 +46,7 @@ class NodeChecker:
         self.bmc_watch.look(node, deadline)
         with self._isolated(node, checks):
             answer = self._examine(node, checks, deadline)
-            if answer is not None:
+            if answer is not None and node.recorded:  # a check runs no load, and compares with no batch
                 node.placement = seat(answer, node.host.address, node.sku)
                 node.traits = traits(answer)
 
