@@ -267,8 +267,14 @@ def repeated(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary]
     fleet  the nodes, of a caller that knows them; by default those of the journal
     """
     found = known_offenders(context, None if fleet is None else (one.serial for one in fleet))
+    nodes = fleet if fleet is not None else context.journal.summaries() if found.parts else ()
+    return repeated_among(found, node, nodes)
+
+
+def repeated_among(found: Offenders, node: NodeState, nodes: Sequence[NodeSummary]) -> list[str]:
+    """Return the same sentences, of a caller that knows the offenders and the nodes."""
     offender, parts = found.of(node.id), found.parts_in(node.id, serials_in(node))
-    names = {id_: name for name, id_ in context.journal.names().items()} if parts else {}
+    names = {one.id: one.name for one in nodes} if parts else {}
     machine = [f"quarantined {offender_text(offender)}"] if offender else []
     return machine + [part_text(part, names) for part in parts]
 
