@@ -44,7 +44,7 @@ class Island:
         """Take the cable out of the switch: packets vanish in both directions, and the island keeps its carrier."""
         done("ip", "link", "set", self.cable, "nomaster")
 
-    def mend(self) -> None:
+    def rejoin(self) -> None:
         done("ip", "link", "set", self.cable, "master", self.switch)
 
 
@@ -67,7 +67,7 @@ def island() -> Iterator[Island]:
         done("ip", "address", "add", f"{HERE}/{PREFIX}", "dev", found.switch)
         for device in (found.switch, found.cable):
             done("ip", "link", "set", device, "up")
-        found.mend()
+        found.rejoin()
         done(*found.within, "ip", "address", "add", f"{THERE}/{PREFIX}", "dev", "eth0")
         for device in ("lo", "eth0"):
             done(*found.within, "ip", "link", "set", device, "up")
@@ -133,7 +133,7 @@ def test_a_worker_without_network_loses_its_run_and_repeats_nothing(
         for name in held:
             scene.world.let_go(name)
         until_ended(orderer, run)
-    apart.mend()
+    apart.rejoin()
     assert cut_off.wait() in (0, 3), cut_off.err  # 3: the network was away for longer than it waits for its journal
     assert (scene.world.starts(), scene.stages()) == (ONCE, ALL_INSTALLED)
     kinds = [event.kind for event in orderer.journal.history(Stream.RUN, run)]
