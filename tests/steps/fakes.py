@@ -76,6 +76,7 @@ class FakeInstaller:
     reached: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
     errors: list[EdgeError] = field(default_factory=list)
+    login: BmcAddress | None = None
     report: InstallStatus = field(default_factory=lambda: InstallStatus(InstallState.ABSENT))
     """In addition to state, detail, handle and addresses: host key, milestones, drives."""
 
@@ -90,6 +91,9 @@ class FakeInstaller:
         detail = self.details.get(name, "")
         status = replace(self.report, state=state, detail=detail, handle=name, addresses=addresses)
         return Observed(status, seen(state.value))
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return self.login
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self.calls.append(("prepare", target.name))

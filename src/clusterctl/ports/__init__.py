@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
     from clusterctl.ports.install import (
+        BmcUser,
         Eraser,
         FailureKind,
         Installer,
@@ -48,6 +49,7 @@ __all__ = [
     "BmcAddress",
     "BmcClient",
     "BmcSettings",
+    "BmcUser",
     "Bmcs",
     "Claim",
     "ClaimOwner",
@@ -94,7 +96,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel PortAdmin TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
-        "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
+        "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
     ),
     "clusterctl.ports.journal": "LEASE_S Claim ClaimOwner Claims Journal",
     "clusterctl.ports.pool": "Pool",

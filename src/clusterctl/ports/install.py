@@ -136,7 +136,18 @@ class InstallStatus:
     remedy: str = ""
 
 
-class Installer(Protocol):
+class BmcUser(Protocol):
+    """What switches machines through their BMCs on its own account."""
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        """Return the login with which it switches the machine, and where.
+
+        None where that is no login over Redfish, or where it switches the machine through our own sessions.
+        """
+        ...
+
+
+class Installer(BmcUser, Protocol):
     """Puts an OS on machines. The install step does not know which installer it is.
 
     Every call looks at the installer's own state first, so that calling it twice does the work once.
@@ -162,7 +173,7 @@ class Installer(Protocol):
         ...
 
 
-class Eraser(Protocol):
+class Eraser(BmcUser, Protocol):
     """Erases machines: what an installer can do for those that leave for good."""
 
     def erases_any(self, name: str) -> bool:

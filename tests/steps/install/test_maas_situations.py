@@ -75,9 +75,11 @@ class Healing:
     prepare: Any = field(init=False)
     start: Any = field(init=False)
     release: Any = field(init=False)
+    power_login: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self.prepare, self.start, self.release = self.installer.prepare, self.installer.start, self.installer.release
+        self.power_login = self.installer.power_login
 
     def observe(self, targets: list[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         if self.looks is not None and self.seen == self.looks:
@@ -107,6 +109,9 @@ def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
         node.hardware = replace(node.hardware, serial=before["serial"])
     if "bmc_password" in before:
         node.power_parameters["power_pass"] = before["bmc_password"]
+    if "bmc_of" in before:
+        other = lab.world.machines[before["bmc_of"]].bmc.address
+        node.power_parameters["power_address"] = f"{other}:{lab.target().bmc.port}"
     if before.get("layout") == "none":
         clear(node)
     elif before.get("layout") == "other":
@@ -118,6 +123,7 @@ def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
 def prepared(lab: Lab, case: Mapping[str, Any]) -> None:
     for name in ("training", "research"):
         lab.maas.service.store.pools[name] = Pool(7, name, "")
+    lab.maas.faults.version = str(case.get("version", lab.maas.faults.version))
     if "before" in case:
         bring_there(lab, case["before"])
     broken = lab.world.machines
@@ -234,6 +240,8 @@ def check_requests(lab: Lab, expect: Mapping[str, Any]) -> None:
     if "status" in expect:
         assert node is not None
         assert node.status.label == expect["status"]
+    if "rejected" in expect:
+        assert lab.rejected() == expect["rejected"]
     if "powers" in expect:
         since = max((event.id for event in node.events if event.type == "Ready"), default=0) if node else 0
         orders = [event for event in node.events if event.type == "Powering on" and event.id > since] if node else []

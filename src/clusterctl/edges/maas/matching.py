@@ -17,6 +17,8 @@ from clusterctl.formats.maas.machines import MaasBlockDevice, MaasMachine, Machi
 from clusterctl.ports import BmcAddress, Deadline, FailureKind, InstallError, InstallTarget
 
 HTTPS_PORT = 443
+REDFISH = "redfish"
+"""MAAS's name of the power type."""
 DEFAULT_POOL = "default"
 """MAAS's own pool, into which it puts new machines."""
 UNINSTALLED = frozenset(
@@ -156,7 +158,7 @@ def power_form(bmc: BmcAddress, settings: MaasSettings) -> Form:
     MAAS answers 500.
     """
     form = [
-        ("power_type", "redfish"),
+        ("power_type", REDFISH),
         ("power_parameters_power_address", power_address(bmc)),
         ("power_parameters_power_user", bmc.user),
         ("power_parameters_power_pass", bmc.password),
