@@ -153,8 +153,15 @@ class FakeShell:
 def disks(serial: str) -> dict[str, str]:
     """Return the output of lsblk and findmnt on a host with one disk."""
     root = {"target": "/", "source": "/dev/sda2", "fstype": "ext4", "options": "rw", "maj:min": "8:2"}
-    part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9}
-    disk = {"path": "/dev/sda", "maj:min": "8:0", "type": "disk", "size": 480 * 10**9, "serial": serial}
+    part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9, "fstype": "ext4"}
+    disk = {
+        "path": "/dev/sda",
+        "maj:min": "8:0",
+        "type": "disk",
+        "size": 480 * 10**9,
+        "serial": serial,
+        "pttype": "gpt",
+    }
     devices = {"blockdevices": [disk | {"children": [part]}]}
     return {"lsblk": json.dumps(devices), "findmnt": json.dumps({"filesystems": [root]})}
 

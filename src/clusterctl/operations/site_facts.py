@@ -49,6 +49,14 @@ def backend_of(site: Site, node: str) -> str:
     )
 
 
+def other_drives(site: Site, node: str) -> str:
+    """Return what an install does to the drives without the OS; empty where it leaves them as they are.
+
+    MAAS names every drive to curtin with `wipe: superblock` (maasserver/preseed_storage.py), whatever its layout.
+    """
+    return "wipes the start and the end of its other drives (MAAS)" if backend_of(site, node) == "maas" else ""
+
+
 def never_installed(site: Site, node: NodeState | NodeSummary) -> bool:
     """Return whether clusterctl leaves the node's OS as it is: it was adopted, or its backend is `existing`."""
     return node.adopted or backend_of(site, node.name) == "existing"

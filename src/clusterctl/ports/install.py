@@ -118,6 +118,7 @@ class InstallStatus:
     makes_key   True where the host makes its own key: the key is unknown until `host_key` returns it
     milestones  of the present attempt, oldest first; empty where the installer reports none
     drives      what the machine reported before the first write; None where it was not read
+    blanks      the installer wipes the start and the end of each of `drives`, and writes to the root disk alone
     root        the drive that the OS goes to, as the installer names it; None where it does not
     decide      what an operator has to decide before the machine can be written; empty: nothing
     """
@@ -129,6 +130,7 @@ class InstallStatus:
     host_key: str = ""
     milestones: tuple[Milestone, ...] = ()
     drives: tuple[KernelDrive, ...] | None = None
+    blanks: bool = False
     makes_key: bool = False
     root: DiskContract | None = None
     decide: str = ""

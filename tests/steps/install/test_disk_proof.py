@@ -132,6 +132,30 @@ def test_data_disks_are_compared(book: SqlJournal, answer: object, verdict: Verd
     assert (found["data_disks"].verdict, found["root_disk_booted"].verdict) == (verdict, Verdict.PASS)
 
 
+BLANKED = InstallStatus(InstallState.ABSENT, drives=(OURS, KernelDrive("/dev/sdb", "D1", "", "M", 9)), blanks=True)
+ROOT_GPT = {"pttype": "gpt"}
+
+
+@pytest.mark.parametrize(
+    ("host", "verdict", "cause"),
+    [
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb")], Verdict.PASS, "blank"),
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb") | {"fstype": "xfs"}], Verdict.INCONCLUSIVE, "holds xfs"),
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb") | {"pttype": "gpt"}], Verdict.INCONCLUSIVE, "holds gpt"),
+        ([disk("DISK-SN-n1") | ROOT_GPT], Verdict.INCONCLUSIVE, "no longer there"),
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb"), disk("D2", "sdc")], Verdict.WARN, "did not see"),
+        ([disk("DISK-SN-n1") | {"children": []}, disk("D1", "sdb")], Verdict.INCONCLUSIVE, "not even of the root disk"),
+    ],
+)
+def test_drives_that_the_installer_blanks_must_be_blank(
+    book: SqlJournal, host: list[dict[str, Any]], verdict: Verdict, cause: str
+) -> None:
+    """MAAS wipes each drive that it knows: what is on one afterwards was written since; none measured is no pass."""
+    found = findings(book, BLANKED, {"lsblk": lsblk(*host)})["data_disks"]
+    assert (found.verdict, cause in found.cause) == (verdict, True), found
+    assert found.verdict is Verdict.PASS or found.remedy
+
+
 BY_HOST = RootDisk(chosen_by="host", max_bytes=600_000_000_000)
 
 

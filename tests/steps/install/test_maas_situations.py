@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import stamina
@@ -29,7 +30,7 @@ from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from clusterctl_lab.emulators.maas import Failure
-from clusterctl_lab.emulators.maas.model import Node, Pool
+from clusterctl_lab.emulators.maas.model import Node, Partition, Pool
 from clusterctl_lab.emulators.maas.status import Status
 from clusterctl_lab.emulators.maas.storage import clear, lay_flat
 from clusterctl_lab.fault_injection import BMC_QUIRKS, MAAS_QUIRKS, inject_all
@@ -109,6 +110,9 @@ def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
         node.hardware = replace(node.hardware, serial=before["serial"])
     if "bmc_password" in before:
         node.power_parameters["power_pass"] = before["bmc_password"]
+    if "also_laid_out" in before:
+        disk = node.disks[before["also_laid_out"]]
+        disk.root = Partition(store.next_id("partition"), str(uuid4()), str(uuid4()), disk.usable, "/data")
     if "bmc_of" in before:
         other = lab.world.machines[before["bmc_of"]].bmc.address
         node.power_parameters["power_address"] = f"{other}:{lab.target().bmc.port}"

@@ -226,7 +226,13 @@ class MaasInstaller:
             status = replace(status, state=InstallState.FAILED, detail=stuck)
         elif status.state is InstallState.INSTALLED:
             root = matching.root_contract(machine, target)
-            status = replace(status, addresses=matching.answering(machine, target), root=root)
+            status = replace(
+                status,
+                addresses=matching.answering(machine, target),
+                root=root,
+                drives=tuple(drive.seen for drive in machine.drives),
+                blanks=True,
+            )
         return Observed(status, listed.of(machine))
 
     def _status(self, seen: Seen, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:

@@ -9,7 +9,7 @@ from typing import Annotated
 from clusterctl.fleet.hardware.disk_contract import KernelDrive, same_identity
 from clusterctl.formats.documents import Alias, read_document
 
-LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")
+LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN,FSTYPE,PTTYPE")
 """The command. Its tree lists each device below all of its parts: a RAID below each of its disks."""
 _WHERE = "lsblk"
 
@@ -41,6 +41,8 @@ class _Row:
     model: str | None = None
     serial: str | None = None
     wwn: str | None = None
+    fstype: str | None = None
+    pttype: str | None = None
     children: tuple[_Row, ...] = ()
 
 
@@ -84,9 +86,20 @@ def _same(one: KernelDrive, other: KernelDrive) -> bool:
 
 def _device(row: _Row) -> BlockDevice:
     drive = KernelDrive(
-        row.path, (row.serial or "").strip(), (row.wwn or "").strip(), (row.model or "").strip(), row.size
+        row.path,
+        (row.serial or "").strip(),
+        (row.wwn or "").strip(),
+        (row.model or "").strip(),
+        row.size,
+        content=_content(row),
     )
     return BlockDevice(row.device.strip(), row.type, drive, tuple(_device(child) for child in row.children))
+
+
+def _content(row: _Row) -> str:
+    """Return what lies on a device: a file system or another signature, a partition table, devices above it."""
+    found = row.fstype or row.pttype or ""
+    return found or ("other devices" if row.children else "")
 
 
 @dataclass(frozen=True, slots=True)
