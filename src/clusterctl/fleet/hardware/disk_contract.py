@@ -23,7 +23,7 @@ class KernelDrive:
     path         `/dev/nvme0n1`
     serial, wwn  as udev or sysfs report them; empty where they do not
     fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where it was not read
-    content      a signature that the kernel's tools find on it (`gpt`, `ext4`, `LVM2_member`); empty where none
+    content      what was found on it: a signature (`gpt`, `ext4`, `LVM2_member`) or other devices; empty: nothing
     """
 
     path: str
@@ -98,13 +98,13 @@ class DiskContract:
         """
         if self.by_rule and self.rule is not None:
             return _as_asked(drive, self.rule)
-        by_serial = bool(self.serial) and sameidentity_of(self.serial, drive.serial)
+        by_serial = bool(self.serial) and same_identity(self.serial, drive.serial)
         return by_serial or same_name(self.wwn, drive.wwn)
 
 
 def _as_asked(drive: KernelDrive, rule: RootDisk) -> bool:
     """Return whether the drive is as the rule asks; a kernel knows no bay, controller and protocol."""
-    serial = not rule.serial or sameidentity_of(rule.serial, drive.serial)
+    serial = not rule.serial or same_identity(rule.serial, drive.serial)
     wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
     size = max(rule.min_bytes, SMALLEST_ROOT) <= drive.size_bytes <= rule.max_bytes
     return serial and wwn and size and rule.model.casefold() in drive.model.casefold()
@@ -138,7 +138,7 @@ def which_rule(drives: Sequence[_Sized], names: Sequence[str]) -> str:
     return f"write a rule{chosen} {place} that matches one drive, by {fields}"
 
 
-def sameidentity_of(one: str, other: str) -> bool:
+def same_identity(one: str, other: str) -> bool:
     """Compare serials of one drive from different tools: case, blanks and udev's underscores for blanks may differ."""
     plain = [re.sub(r"[\s_]+", "", text).casefold() for text in (one, other)]
     return bool(plain[0]) and plain[0] == plain[1]
@@ -146,7 +146,7 @@ def sameidentity_of(one: str, other: str) -> bool:
 
 def same_name(one: str, other: str) -> bool:
     """Compare world-wide names of drives without their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
-    return sameidentity_of(_bare(one), _bare(other))
+    return same_identity(_bare(one), _bare(other))
 
 
 def _bare(wwn: str) -> str:
@@ -310,7 +310,7 @@ def not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
 def same_drive(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | None:
     """Return the same drive among the present ones; by path only where it never had an identity."""
     for other in drives:
-        if sameidentity_of(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
+        if same_identity(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
             return other
     if drive.serial or drive.wwn:
         return None

@@ -19,12 +19,19 @@ class BlockDevice:
     """One device: number (`259:2`) and lsblk's type (`disk`, `part`, `lvm`, `raid1`, `crypt`, `mpath`, `loop` …).
 
     `drive` is its identity; only whole disks report serial and WWN. `above` are the devices that are built on it.
+    `signature` names its file system or partition table (`ext4`, `gpt`); empty where there is none, or none was read.
     """
 
     device: str
     kind: str
     drive: KernelDrive
     above: tuple[BlockDevice, ...] = ()
+    signature: str = ""
+
+    @property
+    def signed(self) -> bool:
+        """Return whether a signature was read on it, or on a device above it."""
+        return bool(self.signature) or any(one.signed for one in self.above)
 
     def holds(self, device: str, path: str) -> bool:
         """Return whether this device, or one above it, has this number or this path."""
@@ -85,21 +92,16 @@ def _same(one: KernelDrive, other: KernelDrive) -> bool:
 
 
 def _device(row: _Row) -> BlockDevice:
+    signature = (row.fstype or row.pttype or "").strip()
     drive = KernelDrive(
         row.path,
         (row.serial or "").strip(),
         (row.wwn or "").strip(),
         (row.model or "").strip(),
         row.size,
-        content=_content(row),
+        content=signature or ("other devices" if row.children else ""),
     )
-    return BlockDevice(row.device.strip(), row.type, drive, tuple(_device(child) for child in row.children))
-
-
-def _content(row: _Row) -> str:
-    """Return what lies on a device: a file system or another signature, a partition table, devices above it."""
-    found = row.fstype or row.pttype or ""
-    return found or ("other devices" if row.children else "")
+    return BlockDevice(row.device.strip(), row.type, drive, tuple(_device(child) for child in row.children), signature)
 
 
 @dataclass(frozen=True, slots=True)

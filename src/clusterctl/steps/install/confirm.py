@@ -140,10 +140,20 @@ class _Asked:
 
     def _blank(self, known: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         """Return the findings on drives that must be blank. A tool that reports nothing anywhere measures nothing."""
-        now = [one.drive for one in whole_disks(devices)]
-        if not any(drive.content for drive in now if self._contract.fits(drive)):
+        try:
+            if not self._signed(devices) and self._host.user != "root":
+                devices = parse_lsblk(self._run(("sudo", "-n", *LSBLK)))  # without udev only root reads signatures
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            return [unproven(DATA, f"lsblk with sudo: {error.message}")]
+        if not self._signed(devices):
             return [unproven(DATA, "lsblk reports no partition table and no file system, not even of the root disk")]
+        now = [one.drive for one in whole_disks(devices)]
         return list(judge_blank(self._contract, known, now, self._where))
+
+    def _signed(self, devices: tuple[BlockDevice, ...]) -> bool:
+        return any(one.signed for one in devices if self._contract.fits(one.drive))
 
     def _data(self, before: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         now = [one.drive for one in whole_disks(devices)]
