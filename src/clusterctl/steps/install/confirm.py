@@ -115,8 +115,7 @@ class _Asked:
         root = self._root(devices)
         if before is None:
             return self._with_evidence([root], [not_compared()])
-        data = self._blank(before, devices) if blanked else self._data(before, devices)
-        return self._with_evidence([root], data)
+        return self._with_evidence([root], self._blank(before, devices) if blanked else self._data(before, devices))
 
     def _with_evidence(self, root: list[Finding], data: list[Finding]) -> InstallProof:
         return InstallProof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
