@@ -140,19 +140,16 @@ class _Asked:
     def _blank(self, known: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         """Return the findings on drives that must be blank. A tool that reports nothing anywhere measures nothing."""
         try:
-            if not self._signed(devices) and self._host.user != "root":
+            if not _signed(devices) and self._host.user != "root":
                 devices = parse_lsblk(self._run(("sudo", "-n", *LSBLK)))  # without udev only root reads signatures
         except CancelledError:
             raise
         except ClusterctlError as error:
             return [unproven(DATA, f"lsblk with sudo: {error.message}")]
-        if not self._signed(devices):
+        if not _signed(devices):
             return [unproven(DATA, "lsblk reports no partition table and no file system, not even of the root disk")]
         now = [one.drive for one in whole_disks(devices)]
         return list(judge_blank(self._contract, known, now, self._where))
-
-    def _signed(self, devices: tuple[BlockDevice, ...]) -> bool:
-        return any(one.signed for one in devices if self._contract.fits(one.drive))
 
     def _data(self, before: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         now = [one.drive for one in whole_disks(devices)]
@@ -183,6 +180,11 @@ class _Asked:
             raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s", where=self._host.name)
         printed_last = printed[-1] if printed else "no output"
         raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}", where=argv[0])
+
+
+def _signed(devices: tuple[BlockDevice, ...]) -> bool:
+    """Return whether lsblk reads signatures at all: the root disk has one."""
+    return any(one.signed for one in devices)
 
 
 HOST_S = 20.0
