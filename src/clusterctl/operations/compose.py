@@ -30,6 +30,7 @@ from clusterctl.operations.fabric_files import limits_named, most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
+from clusterctl.operations.shared_limits import reboots
 from clusterctl.operations.site_facts import never_installed, state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
@@ -50,7 +51,7 @@ from clusterctl.steps.configure.hardware import HardwareProbe
 from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.discover.without_bmc import HostMachines
-from clusterctl.steps.executor.permits import install_pool, reboot_pool
+from clusterctl.steps.executor.permits import install_pool
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
@@ -172,7 +173,7 @@ class StepFactory:
         settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
-        permits = reboot_pool(self._context.journal, self._settings.fabric.reboots, self._context.on_wait).taken
+        permits = reboots(self._context).taken
         services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware, permits)
         return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 

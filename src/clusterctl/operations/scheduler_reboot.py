@@ -23,7 +23,7 @@ from clusterctl.operations.runner import NodeOperation, Work
 from clusterctl.ports import Deadline
 from clusterctl.site.scheduling import SlurmSettings
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.permits import NodePermits, reboot_pool
+from clusterctl.steps.executor.permits import NodePermits
 from clusterctl.steps.scheduler_reboot import BOOT_S, RebootedNode, RebootServices, SchedulerReboots
 
 NAME = "power reboot"
@@ -72,7 +72,7 @@ def _act(work: Work[RebootRequest]) -> Iterator[Outcome]:
     scheduler, reboots = work.adapters.scheduler, work.adapters.reboots
     if scheduler is None or reboots is None:
         raise _no_slurm(context.site)
-    pool = reboot_pool(context.journal, context.site.settings.fabric.reboots)
+    pool = reboots(context)
     services = RebootServices(
         scheduler=scheduler,
         reboots=reboots,
