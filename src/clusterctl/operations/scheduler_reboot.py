@@ -72,7 +72,7 @@ def _act(work: Work[RebootRequest]) -> Iterator[Outcome]:
     scheduler, reboots = work.adapters.scheduler, work.adapters.reboots
     if scheduler is None or reboots is None:
         raise _no_slurm(context.site)
-    pool = reboots(context)
+    pool = reboot_cap(context)
     services = RebootServices(
         scheduler=scheduler,
         reboots=reboots,

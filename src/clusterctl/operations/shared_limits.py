@@ -6,24 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from clusterctl.edges.infiniband import SminfoReader
 from clusterctl.fleet.stagger import Stagger
-from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Deadline, Journal
-from clusterctl.steps.executor.pace import SubnetManagerPace
-from clusterctl.steps.executor.permits import PermitPool, PowerPools, maas_pool, reboot_pool
-
-
-def reboots(context: SiteContext) -> PermitPool:
-    """Return the cap on hosts of the site that reboot at once; smaller while its subnet manager is busy.
-
-    Its activity is read where the site names `fabric.sminfo`.
-    """
-    fabric = context.site.settings.fabric
-    if not fabric.sminfo:
-        return reboot_pool(context.journal, fabric.reboots, context.on_wait)
-    pace = SubnetManagerPace(SminfoReader(fabric.sminfo), fabric.sm_busy, context.on_wait)
-    return reboot_pool(context.journal, fabric.reboots, context.on_wait, pace)
+from clusterctl.steps.executor.permits import PowerPools, maas_pool
 
 
 @dataclass(frozen=True, slots=True)
