@@ -223,7 +223,11 @@ def repeated(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary]
     fleet  the nodes, of a caller that knows them; by default those of the journal
     """
     nodes = fleet if fleet is not None else context.journal.summaries()
-    found = known_offenders(context, (node.serial for node in nodes))
+    return repeated_among(known_offenders(context, (node.serial for node in nodes)), node, nodes)
+
+
+def repeated_among(found: Offenders, node: NodeState, nodes: Sequence[NodeSummary]) -> list[str]:
+    """Return the same sentences, of a caller that knows the offenders and the nodes."""
     offender, parts = found.of(node.id), found.parts_in(node.id, serials_in(node))
     names = {one.id: one.name for one in nodes} if parts else {}
     machine = [f"quarantined {offender_text(offender)}"] if offender else []
