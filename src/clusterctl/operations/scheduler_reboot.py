@@ -17,6 +17,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.check import CheckedNode, CheckRequest
 from clusterctl.operations.check import run as check_nodes
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
