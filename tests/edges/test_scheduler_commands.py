@@ -99,7 +99,7 @@ def test_a_lists_nodes_are_idle_and_no_others() -> None:
         ("clusterctl:nightly:20260101T000000-beef", True),
         ("clusterctl:nightly:20260101T000000-beef : reboot complete", True),
         ("clusterctl:maintain:driver-580", True),
-        ("clusterctl:cable burn:20260101T000000-beef", True),
+        ("clusterctl:cable-burn:20260101T000000-beef", True),
         ("clusterctl:revalidate:20260101T000000-beef", True),
         ("clusterctl:gpu_ecc:7", True),
         ("clusterctl:gpu_ecc:20261128T181500Z", False),

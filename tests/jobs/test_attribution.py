@@ -9,6 +9,7 @@ import pytest
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.formats.flight_recorder import GroupState, RankRecord
+from clusterctl.formats.job_lines import TimeReader
 from clusterctl.jobs.attribute import attribute
 from clusterctl.jobs.attribution import Attribution, JobAction
 from clusterctl.jobs.evidence import (
@@ -24,6 +25,7 @@ from clusterctl.jobs.evidence import (
     Stack,
 )
 from clusterctl.jobs.kernel_lines import kernel_meaning
+from clusterctl.jobs.scan import LogFile, scan
 from clusterctl.operations.line_explanation import explain
 
 T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -470,6 +472,62 @@ def test_a_step_that_srun_cancels_in_a_running_job_is_no_order() -> None:
     assert (running.cause.rule, running.cause.action) == ("exception", JobAction.STOP)
     ended = judged(cancelled, raised, scheduler=SchedulerFacts(state="CANCELLED"))
     assert ended.cause.rule == "ended_by_order"
+
+
+STEP = "slurmstepd: error: *** STEP 7.0 ON n0 CANCELLED AT 2026-11-01T12:00:03 ***"
+JOB = "slurmstepd: error: *** JOB 7 ON n0 CANCELLED AT 2026-11-01T12:00:03 ***"
+AT_LIMIT = "slurmstepd: error: *** STEP 7.0 ON n0 CANCELLED AT 2026-11-01T12:00:03 DUE TO TIME LIMIT ***"
+EXCEPTION = "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+DATED = "[2026-11-01 12:00:01] step 7\n"
+LATER = "[2026-11-01 12:00:30] step 8\n"
+
+
+@pytest.mark.parametrize(
+    ("others", "log", "cause"),
+    [
+        # one log: its order counts, with times and without
+        ("", f"{EXCEPTION}\n{STEP}\n", "exception"),
+        ("", f"{DATED}{EXCEPTION}\n{STEP}\n", "exception"),
+        ("", f"{STEP}\n{EXCEPTION}\n", "exception"),
+        ("", f"{STEP}\n{LATER}{EXCEPTION}\n", "exception"),
+        ("", f"{EXCEPTION}\n{JOB}\n", "exception"),
+        ("", f"{DATED}{EXCEPTION}\n{JOB}\n", "exception"),
+        ("", f"{JOB}\n{EXCEPTION}\n", "ended_by_order"),
+        ("", f"{EXCEPTION}\n{AT_LIMIT}\n", "exception"),
+        ("", f"{AT_LIMIT}\n{EXCEPTION}\n", "ended_by_order"),
+        ("", f"{AT_LIMIT}\n{LATER}{EXCEPTION}\n", "ended_by_order"),
+        # a step that is cancelled with its job, or at the limit, was cancelled by an order
+        ("", f"{STEP}\n{JOB}\n{EXCEPTION}\n", "ended_by_order"),
+        ("", f"{EXCEPTION}\n{STEP}\n{JOB}\n", "exception"),
+        # two logs: without times, an exception comes before a step's end alone
+        (f"{EXCEPTION}\n", f"{STEP}\n", "exception"),
+        (f"{DATED}{EXCEPTION}\n", f"{STEP}\n", "exception"),
+        (f"{LATER}{EXCEPTION}\n", f"{STEP}\n", "ended_by_order"),
+        (f"{EXCEPTION}\n", f"{JOB}\n", "ended_by_order"),
+        (f"{DATED}{EXCEPTION}\n", f"{JOB}\n", "exception"),
+        (f"{LATER}{EXCEPTION}\n", f"{JOB}\n", "ended_by_order"),
+        # what a signal brings is no exception of the program
+        ("", f"{STEP}\nSignalException: Process 7 got signal: 15\n", "ended_by_order"),
+        ("", f"Traceback (most recent call last):\nKeyboardInterrupt\n{STEP}\n", "ended_by_order"),
+        # srun reports the failed rank, whose own text is lost
+        ("", f"srun: error: n1: task 2: Exited with exit code 1\n{STEP}\n", "no_evidence"),
+        ("", f"{STEP}\nsrun: error: n1: task 2: Exited with exit code 143\n", "ended_by_order"),
+        ("", STEP.replace(" ***", " DUE TO TASK FAILURE ***", 2) + "\n", "no_evidence"),
+        ("", f"{STEP}\n", "ended_by_order"),
+    ],
+)
+def test_an_exception_and_a_cancellation_in_each_order(others: str, log: str, cause: str) -> None:
+    """With logs alone: a program's own exception is the root of a cancelled step; an order is that of what follows it."""
+    found = judged(*scanned("slurm.out", log), *scanned("rank1.log", others))
+    assert found.cause.rule == cause
+    if cause == "ended_by_order":
+        sure = JOB in log or AT_LIMIT in log
+        assert found.cause.certainty is (Certainty.PROVEN if sure else Certainty.LIKELY)
+
+
+def scanned(name: str, text: str) -> tuple[Observation, ...]:
+    pieces = [(0, text.encode())] if text else []
+    return scan(pieces, LogFile(name=name, host="n0", source=Source.JOB), TimeReader(T0 + timedelta(hours=1)))
 
 
 def test_a_job_that_completed_has_not_failed_by_a_warning() -> None:

@@ -1,6 +1,7 @@
 """Chooses the cause of a failure among the candidates of `causes`, `hangs` and `processes`.
 
-1. What came after the job was ended by an order, or long before the job's last step, is no cause.
+1. What came after the job was ended by an order, or long before the job's last step, is no cause. A cancelled step of
+   which nothing else is known is no such order: srun cancels it once a rank has failed.
 2. The surest candidate wins: proven, likely, unknown. Within `AROUND` the order of two errors means nothing.
 3. Of equally sure candidates the first wins; all others follow from it, or have nothing to do with it.
 4. An exception of the program is no cause by itself where a part, a link, a node or the storage failed at that time:
@@ -92,16 +93,32 @@ def _went_on(evidence: JobEvidence, candidate: Candidate) -> bool:
 def _before_the_order(found: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates without what came after an order of the scheduler: processes that end log errors."""
     candidates = list(found)
-    orders = [one.at for one in candidates if one.failure is Failure.ENDED and one.at]
+    orders = [one for one in candidates if one.failure is Failure.ENDED]
     if not orders:
         return candidates
-    latest = min(orders) + _AFTER_ORDER
-    before = [one for one in candidates if _is_in_time(one, latest)]
+    first = min(orders, key=lambda one: one.at or _LAST)
+    before = [one for one in candidates if one.failure is Failure.ENDED or _is_in_time(one, first)]
     return [one for one in before if _is_known_cause(one)] or before
 
 
-def _is_in_time(candidate: Candidate, latest: datetime) -> bool:
-    return candidate.failure is Failure.ENDED or (candidate.at is not None and candidate.at <= latest)
+def _is_in_time(candidate: Candidate, order: Candidate) -> bool:
+    """Return whether a candidate may have led to the end, rather than followed from the order.
+
+    Lines of one log are in the order in which they stand there: a line without a time has only the time of one above.
+    An order that is not proven, a cancelled step, may itself follow from what stands below it: the output of ranks and
+    of slurmstepd comes on different ways.
+    """
+    proven = order.certainty is Certainty.PROVEN
+    here, there = _position(candidate), _position(order)
+    if here is not None and there is not None and here[0] == there[0]:
+        return here[1] < there[1] or not proven
+    if candidate.at is None:
+        return not proven
+    return order.at is None or candidate.at <= order.at + _AFTER_ORDER
+
+
+def _position(candidate: Candidate) -> tuple[str, int] | None:
+    return candidate.first.position if candidate.first is not None else None
 
 
 def _is_known_cause(candidate: Candidate) -> bool:

@@ -276,14 +276,21 @@ def orders(case: Case) -> Iterator[Candidate]:
     """Report the order with which the scheduler ended the job: time limit, cancellation, pre-emption.
 
     Where the scheduler records that the job failed, or runs, there was none: srun cancels a step of which a rank has
-    failed.
+    failed. Where only its logs are known, a cancelled step is therefore likely, not proven, to be an order; it is none
+    where srun reports a failed rank before.
     """
-    if case.evidence.scheduler.state in _FAILED | _RUNS:
-        return
-    for one in case.of_layers(Layer.SCHEDULER)[:1]:
-        yield replace(_from("ended_by_order", one), action=JobAction.NOTHING)
-        return
     facts = case.evidence.scheduler
+    if facts.state in _FAILED | _RUNS:
+        return
+    found = case.of_layers(Layer.SCHEDULER)
+    if found:
+        one = next((one for one in found if not _is_of_a_step(one)), found[0])
+        if _is_of_a_step(one) and facts.state not in _ORDERS and _rank_failed_before(case, one):
+            return
+        sure = facts.state in _ORDERS or not _is_of_a_step(one)
+        certainty = Certainty.PROVEN if sure else Certainty.LIKELY
+        yield replace(_from("ended_by_order", one), certainty=certainty, action=JobAction.NOTHING)
+        return
     if facts.state in _ORDERS:
         yield Candidate(
             rule="ended_by_order",
@@ -296,6 +303,23 @@ def orders(case: Case) -> Iterator[Candidate]:
             persistence=Persistence.TRANSIENT,
             at=facts.ended,
         )
+
+
+def _is_of_a_step(one: Observation) -> bool:
+    """Return True for a cancelled step without a reason: scancel ends it so, and srun after a failed rank."""
+    return one.meaning.parts.get("unit") == "STEP"
+
+
+def _rank_failed_before(case: Case, step: Observation) -> bool:
+    """Return True where srun reports that a rank ended with an error, and not after the step was cancelled."""
+    failed = [one for one in case.consequences if one.rule == "slurm_task_failed"]
+    return any(not _is_written_after(one, step) for one in failed if one.meaning.parts.get("status") != "0")
+
+
+def _is_written_after(one: Observation, other: Observation) -> bool:
+    """Return True for lines of one log of which the second one comes first."""
+    here, there = one.position, other.position
+    return here is not None and there is not None and here[0] == there[0] and here[1] > there[1]
 
 
 CAUSES: tuple[Rule, ...] = (

@@ -23,8 +23,9 @@ class Source(enum.Enum):
 class Observation:
     """A line of a log that a rule knows.
 
-    place   file and line, to be looked up
-    times   lines of the same kind, of which this is the first
+    place     file and line, to be looked up
+    position  the log and the byte in it: the order of the lines of one log, whether they have times or not
+    times     lines of the same kind, of which this is the first
     """
 
     source: Source
@@ -34,6 +35,7 @@ class Observation:
     rank: int | None = None
     at: datetime | None = None
     place: str = ""
+    position: tuple[str, int] | None = None
     times: int = 1
 
     @property

@@ -103,6 +103,7 @@ class _Scanner:
                 rank=parsed.rank if self._log.source is Source.JOB else None,
                 at=self._time(text, before),
                 place=f"{self._log.name} at byte {at}",
+                position=(self._log.name, at),
             )
         self._times_of[key] += 1
 

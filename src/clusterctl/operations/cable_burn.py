@@ -38,6 +38,8 @@ from clusterctl.steps.executor.lease import kept, sole_claim
 from clusterctl.steps.fabric_burn import BurnHost, BurnServices, BurnSettings, FabricBurn, look_at
 
 NAME = "cable burn"
+PURPOSE = "cable-burn"
+"""Names the operation in the reason of its drains, which has no space: `is_returnable`."""
 CLAIM = NodeId("fabric burn")
 LOOK_S = 600.0
 """Seconds for all hosts to report their adapters, and for the fabric to be read."""
@@ -330,7 +332,7 @@ def _taken(
     if not chosen.gold or adapters.scheduler is None:
         yield chosen.states
         return
-    lender = PartnerLender(context, adapters.scheduler, NAME)
+    lender = PartnerLender(context, adapters.scheduler, PURPOSE)
     occupancy = lender.occupancy()
     ours = [name for name in chosen.gold if name in occupancy and occupancy[name].ours]  # of a burn that was killed
     taken, refused = lender.take([name for name in chosen.gold if name not in ours])

@@ -14,7 +14,7 @@ from clusterctl.ports.deadline import Deadline
 
 PREFIX = "clusterctl:"
 """What every reason of ours begins with: `clusterctl:<check>:<event>`. No other drain is ever resumed."""
-_LENT = re.compile(r"clusterctl:(?:cable burn|[^\s:]+):\S+")
+_LENT = re.compile(r"clusterctl:[^\s:]+:\S+")
 _FOR_A_FAULT = re.compile(r"clusterctl:(?:job:\S+|[a-z0-9_]{1,64}:\d{8}T\d{6}Z)")
 """The drains of supervised jobs, and those of the nodes themselves (clusterctl_burnin/node_check/slurm.py)."""
 
