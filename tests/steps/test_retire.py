@@ -154,7 +154,7 @@ def test_erased_switched_off_retired(world: World) -> None:
     assert {world.book.evidence(digest).content for digest in last.evidence} == {b"ready", b"switched"}
 
 
-def test_an_installer_whose_login_the_bmc_rejects_erases_nothing(world: World) -> None:
+def test_nothing_is_erased_where_the_bmc_rejects_the_login_of_the_installer(world: World) -> None:
     """The login is tried once; nothing of the erase is intended then, and the node stays as it was."""
     world.eraser.login = replace(address_of("n1"), user="maas")
     world.bmc.rejects = "maas"
