@@ -91,15 +91,15 @@ class Bench:
     watched: list[str]
     clients: dict[str, Browser]
 
-    def post(self, who: str, path: str = "/jobs", **body: Any) -> httpx.Response:
+    def post(self, reader: str, path: str = "/jobs", **body: Any) -> httpx.Response:
         text = json.dumps(body)
         headers = {"Content-Type": "application/json"}
-        return self.clients[who].send("POST", BASE + path, content=text, headers=headers)
+        return self.clients[reader].send("POST", BASE + path, content=text, headers=headers)
 
-    def order(self, who: str, wanted: UserRunRequest = ORDER) -> dict[str, Any]:
-        asked = self.post(who, request=to_data(wanted))
+    def order(self, reader: str, wanted: UserRunRequest = ORDER) -> dict[str, Any]:
+        asked = self.post(reader, request=to_data(wanted))
         assert asked.status_code == 200, asked.text
-        answer = self.post(who, request=to_data(wanted), approved=asked.json()["digest"])
+        answer = self.post(reader, request=to_data(wanted), approved=asked.json()["digest"])
         assert answer.status_code == 200, answer.text
         run: dict[str, Any] = answer.json()["run"]
         return run
@@ -220,7 +220,7 @@ def test_events_end_with_the_run(bench: Bench) -> None:
     assert [one.kind for one in bench.site.context.journal.history(Stream.JOB, run)][-1] is Kind.JOB_RUN_ENDED
 
 
-def stream(bench: Bench, who: str, run: str) -> list[str]:
-    answer = bench.clients[who].get(f"{BASE}/jobs/{run}/events")
+def stream(bench: Bench, reader: str, run: str) -> list[str]:
+    answer = bench.clients[reader].get(f"{BASE}/jobs/{run}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
     return [line for line in answer.text.splitlines() if line.startswith("data: ")]
