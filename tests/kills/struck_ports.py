@@ -45,6 +45,7 @@ from clusterctl.ports import (
     TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.certificates import CertificateBmcs
 from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
@@ -279,6 +280,10 @@ class StruckOutside:
     @property
     def services(self) -> ServiceBmcs:
         return self._inner.services
+
+    @property
+    def certificates(self) -> CertificateBmcs:
+        return self._inner.certificates
 
     @property
     def power_logins(self) -> PowerLogins:

@@ -164,6 +164,10 @@ class WorldOutside:
         raise AssertionError("no BMC may be set")
 
     @property
+    def certificates(self) -> NoReturn:
+        raise AssertionError("no BMC gets a certificate")
+
+    @property
     def power_logins(self) -> NoReturn:
         raise AssertionError("no login may be reported")
 

@@ -20,6 +20,7 @@ from clusterctl.ports import (
 )
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.certificates import CertificateBmcs
 from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Reboots, Scheduler
 from clusterctl.ports.services import ServiceBmcs
@@ -54,6 +55,8 @@ class Adapters(AccountAdapters, Protocol):
     def bmcs(self) -> Bmcs: ...
     @property
     def services(self) -> ServiceBmcs: ...
+    @property
+    def certificates(self) -> CertificateBmcs: ...
     @property
     def installer(self) -> Installer: ...
     @property

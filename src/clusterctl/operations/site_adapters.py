@@ -76,6 +76,10 @@ class SiteAdapters:
     def services(self) -> RedfishBmcs:
         return self.bmcs
 
+    @property
+    def certificates(self) -> RedfishBmcs:
+        return self.bmcs
+
     @cached_property
     def installer(self) -> Installers:
         return Installers(lambda node: self._backends[backend_of(self._site, node)])
