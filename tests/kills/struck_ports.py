@@ -25,6 +25,7 @@ from clusterctl.ports import (
     Claims,
     CounterReader,
     Deadline,
+    Eraser,
     FabricReader,
     HostAddress,
     Images,
@@ -288,6 +289,10 @@ class StruckOutside:
     @property
     def power_logins(self) -> PowerLogins:
         return self._inner.power_logins
+
+    @property
+    def eraser(self) -> Eraser:
+        return self._inner.eraser
 
     @cached_property
     def installer(self) -> StruckInstaller:

@@ -164,6 +164,10 @@ class WorldOutside:
         raise AssertionError("no BMC may be set")
 
     @property
+    def eraser(self) -> NoReturn:
+        raise AssertionError("no drive may be erased")
+
+    @property
     def certificates(self) -> NoReturn:
         raise AssertionError("no BMC gets a certificate")
 

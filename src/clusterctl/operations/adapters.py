@@ -7,6 +7,7 @@ from typing import Protocol
 
 from clusterctl.ports import (
     Bmcs,
+    Eraser,
     FabricReader,
     HostKeyReader,
     Images,
@@ -59,6 +60,8 @@ class Adapters(AccountAdapters, Protocol):
     def certificates(self) -> CertificateBmcs: ...
     @property
     def installer(self) -> Installer: ...
+    @property
+    def eraser(self) -> Eraser: ...
     @property
     def shell(self) -> Shell: ...
     @property
