@@ -41,7 +41,7 @@ class SiteAuthority:
         self._sign = sign
 
     def read(self, der: bytes) -> Presented:
-        """Return what a certificate says. Raises `ParseError`."""
+        """Return the contents of a certificate. Raises `ParseError`."""
         try:
             return self._presented(x509.load_der_x509_certificate(der), der)
         except _BROKEN as error:

@@ -546,9 +546,7 @@ def _due(due: datetime | None) -> Iterator[Metric]:
 
 
 def _certificates(found: Mapping[str, SeenCertificate]) -> Iterator[Metric]:
-    """Yield nothing before the first look: no BMC was asked then."""
-    if not found:
-        return
+    """Yield when certificates expire; without a sample for a BMC that was never asked."""
     expiry = _family("bmc_certificate_expiry_timestamp_seconds", "When the certificate of a BMC expires.", ["node"])
     seen = _family("bmc_certificate_seen_timestamp_seconds", "When that was last seen.", ["node"])
     due = _family("bmc_certificate_due", "1 where it is to be renewed, by the site's rule.", ["node"])

@@ -48,7 +48,7 @@ class CertificateAuthority(Protocol):
     """Signs the requests of BMCs."""
 
     def read(self, der: bytes) -> Presented:
-        """Return what a certificate says. Raises `ParseError`."""
+        """Return the contents of a certificate. Raises `ParseError`."""
         ...
 
     def issue(self, request: str, wish: CertificateWish, deadline: Deadline) -> Issued:

@@ -43,7 +43,7 @@ class CertificateSettings:
     ] = ()
     subject: SubjectSettings
     domain: Annotated[
-        str, AfterValidator(_domain), Field(description="NODE.DOMAIN is in each certificate, beside the address")
+        str, AfterValidator(_domain), Field(description="NODE.DOMAIN is in each certificate, and the address")
     ]
     days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 397
     renew_days: Annotated[int, Field(ge=1, le=3650, strict=True, description="renewed when so many are left")] = 60

@@ -56,7 +56,7 @@ def test_a_recorded_hpe_has_its_own() -> None:
     assert control.replacement("PEM") == {"Certificate": "PEM"}
 
 
-def test_a_bmc_without_the_service_says_so() -> None:
+def test_a_bmc_without_the_service_is_named() -> None:
     """With a remedy."""
     with pytest.raises(EdgeError, match="makes no certificate request") as error:
         ask(read_certificates, small())
