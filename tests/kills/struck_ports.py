@@ -115,6 +115,9 @@ class StruckJournal:
     def each_state(self) -> Iterator[NodeState]:
         return self.inner.each_state()
 
+    def names(self) -> Mapping[str, NodeId]:
+        return self.inner.names()
+
     def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
 

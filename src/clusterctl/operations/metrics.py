@@ -220,13 +220,12 @@ class FleetMetrics:
             self._seq = last
 
     def _read_all(self, last: int, stopped: Callable[[], bool]) -> None:
-        """Read one node after the other: whole states take memory."""
-        journal = self.context.journal
+        """Read some nodes after the others: whole states take memory."""
         found: dict[NodeId, NodeFigures] = {}
-        for one in journal.summaries():
+        for node in self.context.journal.each_state():
             if stopped():
                 return
-            found[one.id] = self._of(journal.state(one.id))
+            found[node.id] = self._of(node)
         self._nodes, self._seq = found, last
 
     def _of(self, node: NodeState) -> NodeFigures:
