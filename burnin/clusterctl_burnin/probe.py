@@ -336,8 +336,8 @@ def parse_readings(stdout: str) -> Readings:
         return read_json(ReadingsDocument, stdout).readings()
     except MisfitError as error:
         raise ParseError(f"{wrong}: {error.message}", where=error.field) from None
-    except (OSError, OverflowError, ValueError) as error:  # a time beyond the calendar
-        raise ParseError(f"{wrong}: {type(error).__name__}") from None
+    except ParseError as error:
+        raise ParseError(f"{wrong}: {error.message}") from None
 
 
 def _result(name: str, probe: _ProbeDocument) -> ProbeResult:
@@ -346,4 +346,7 @@ def _result(name: str, probe: _ProbeDocument) -> ProbeResult:
 
 
 def _utc(epoch: float) -> datetime:
-    return datetime.fromtimestamp(epoch, UTC)
+    try:
+        return datetime.fromtimestamp(epoch, UTC)
+    except (OSError, OverflowError, ValueError) as error:
+        raise ParseError(f"{epoch:g} is no time of the calendar: {type(error).__name__}") from None

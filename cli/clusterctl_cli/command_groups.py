@@ -149,6 +149,7 @@ MAINTAIN: CommandTable = {
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
+    "resolve": ("incident:resolve", "End an incident by hand; its channels get to know it."),
 }
 NODE: CommandTable = {
     "rename": ("node:rename", "Give a node another name; its history goes on."),

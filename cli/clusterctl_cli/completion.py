@@ -74,6 +74,15 @@ def complete_plans(ctx: click.Context, _param: click.Parameter, incomplete: str)
     return [CompletionItem(one.name, help=one.line()) for one in found if one.name.startswith(incomplete)]
 
 
+def complete_incidents(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the ids of open incidents that begin with `incomplete`, each with its cause."""
+    from clusterctl.operations.incidents import listed
+
+    with _site(ctx) as context:
+        found = listed(context) if context else ()
+    return [CompletionItem(one.state.id, help=one.facts.cause) for one in found if one.state.id.startswith(incomplete)]
+
+
 def complete_parts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the parts that the BMCs of the named nodes report, by slot; of all nodes where none is named yet."""
     from clusterctl.fleet.hardware.parts import fitted

@@ -38,6 +38,8 @@ def _lines(one: ListedIncident) -> Iterator[str]:
         yield f"opened {utc_text(state.opened_at)}"
     if state.resolved_at is not None:
         yield f"resolved {utc_text(state.resolved_at)}: {state.change}"
+    if state.still_seen:
+        yield "its end was not seen yet: no new incident is opened until then"
     if facts.members:
         rows = [
             (member.name, member.place, member.serial, "" if member.active else "healthy again", member.cause)

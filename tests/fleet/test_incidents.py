@@ -27,6 +27,7 @@ from clusterctl.fleet.incidents.incident import (
 from clusterctl.fleet.incidents.message import MAX_BODY, MAX_TITLE, inert, message
 from clusterctl.fleet.incidents.nodes import MIXED, Stopped, stopped
 from clusterctl.fleet.incidents.signals import (
+    MOST_MEMBERS,
     NIGHT_MISSING,
     NIGHT_NOT_GOLD,
     NIGHT_STUCK,
@@ -44,6 +45,7 @@ from clusterctl.fleet.node import Location, NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.hardware import BadLinks, FabricFault, FabricLinksJudged
 from clusterctl.fleet.payloads.incidents import (
     AlertReceived,
+    IncidentResolved,
     MessageFailed,
     MessageIntended,
     MessageQueued,
@@ -189,6 +191,84 @@ def test_an_update_that_only_releases_nodes_is_not_sent() -> None:
     (facts,) = book.open()
     assert [(member.name, member.active) for member in facts.members] == [("n1", False), ("n2", True)]
     assert [e.kind for e in book.see()] == [Kind.INCIDENT_RESOLVED, Kind.MESSAGE_QUEUED]
+
+
+def by_hand(book: Book) -> None:
+    """Resolve each open incident as an operator does."""
+    payload = IncidentResolved(reason="accepted", by_hand=True)
+    open_ = [state.id for state in book.states() if state.open]
+    book.append([NewEvent(Stream.INCIDENT, one, payload) for one in open_], at=NOW + 10 * MINUTE)
+
+
+def test_what_an_operator_has_resolved_opens_nothing_until_it_comes_back() -> None:
+    """Its nodes are in no other incident, nodes that follow are; its end is written once, without a message."""
+    book = Book()
+    book.see(node("n1", "A01"))
+    by_hand(book)
+    (state,) = book.states()
+    assert (state.open, state.still_seen, state.unfinished, state.change) == (
+        False,
+        True,
+        True,
+        "by clusterctl: accepted",
+    )
+    assert not book.see(node("n1", "A01"))
+    assert [event.kind for event in book.see(node("n1", "A01"), node("n2", "A01", at=20))] == [
+        Kind.INCIDENT_OPENED,
+        Kind.MESSAGE_QUEUED,
+    ]
+    (facts,) = book.open()
+    assert [member.name for member in facts.members] == ["n2"]
+    assert [event.kind for event in book.see(node("n2", "A01", at=20))] == [Kind.INCIDENT_RESOLVED]
+    first = book.states()[0]
+    assert (first.still_seen, first.change, first.revision) == (False, "by clusterctl: accepted", state.revision)
+    book.see(node("n1", "A01", at=30), node("n2", "A01", at=20))
+    assert {member.name for facts in book.open() for member in facts.members} == {"n1", "n2"}
+
+
+def test_another_quarantine_of_the_node_is_another_incident() -> None:
+    """Also where no update came between its release and the next quarantine."""
+    book = Book()
+    book.see(node("n1", "A01"))
+    by_hand(book)
+    opened = book.see(node("n1", "A01", at=30))
+    assert [event.kind for event in opened] == [Kind.INCIDENT_RESOLVED, Kind.INCIDENT_OPENED, Kind.MESSAGE_QUEUED]
+    assert len({event.subject for event in opened}) == 2
+
+
+def test_an_alert_that_an_operator_has_resolved_is_opened_again_for_another_node() -> None:
+    """Not for the same one; its end is seen, and the next time it is an incident again."""
+    book = Book()
+    first, second = alert("LinkDown", "g1", "A01"), alert("LinkDown", "g1", "A02")
+    one = list(alert_signals([first], (), NOW))
+    book.see(signals=one)
+    by_hand(book)
+    assert not book.see(signals=one)
+    both = list(alert_signals([first, second], (), NOW))
+    assert [event.kind for event in book.see(signals=both)] == [Kind.INCIDENT_OPENED, Kind.MESSAGE_QUEUED]
+    (state,) = [state for state in book.states() if state.open]
+    assert (state.resolved_by, state.still_seen) == ("", False)
+    by_hand(book)
+    unknown = frozenset({IncidentKind.ALERT})
+    assert not book.see(unknown=unknown), "nothing is known of alerts now: it lasts"
+    assert [event.kind for event in book.see()] == [Kind.INCIDENT_RESOLVED]
+    assert not any(state.unfinished for state in sent(book))
+    again = [replace(one[0], anchor="later")]
+    assert [event.kind for event in book.see(signals=again)] == [Kind.INCIDENT_OPENED, Kind.MESSAGE_QUEUED]
+
+
+def sent(book: Book) -> list[IncidentState]:
+    """The incidents once all messages are sent."""
+    return [replace(state, deliveries={}) for state in book.states()]
+
+
+def test_more_nodes_than_an_incident_names_are_resolved_with_it() -> None:
+    """Five hundred are named; the others of the same cause and place open nothing either."""
+    book = Book()
+    many = [node(f"n{number}", "A01") for number in range(MOST_MEMBERS + 5)]
+    book.see(*many)
+    by_hand(book)
+    assert not book.see(*many)
 
 
 def event(

@@ -210,7 +210,7 @@ def test_readers(name: str, line: str, expected: Reading | None) -> None:
     assert reader(name)(line) == expected
 
 
-@pytest.mark.parametrize("name", ["tensorboard", "regex:(", "regex:no group"])
+@pytest.mark.parametrize("name", ["tensorboard", "regex:(", "regex:no group", "regex:(?P<step>a{99999999999})"])
 def test_a_wrong_reader_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         reader(name)

@@ -20,7 +20,7 @@ from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.incidents.message import IncidentMessage
 from clusterctl.fleet.payloads.hardware import BadLinks, FabricLinksJudged
 from clusterctl.operations import incidents, notify
-from clusterctl.operations.context import open_site
+from clusterctl.operations.context import current_user, open_site
 from clusterctl.ports import Deadline
 from clusterctl_cli.main import run
 from tests.cli.site_of_three import append, write
@@ -119,6 +119,47 @@ def test_a_decision_opens_and_resolves_an_incident(
     assert {one["state"] for one in listed} == {"resolved"}
     assert run(["notify", "send", "--site", str(site)]) == 0
     assert len(receiver.posts) == 4
+
+
+def test_an_operator_ends_an_incident_by_hand(
+    site: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Previewed, with a reason; the channel gets one message that it is resolved, with name and reason; the node stays in
+    quarantine, and opens no other incident until it is released and quarantined again.
+    """
+    with_channel(site, receiver.url(TOKEN))
+    assert run(["notify", "send", "--site", str(site)]) == 0
+    (found,) = printed(capsys, "incident", "list", "--site", str(site))["incidents"]
+    name, at = str(found["name"]), ["--site", str(site)]
+    resolve = ["incident", "resolve", name[4:8], "--reason", "accepted until the part is there"]
+    assert run([*resolve, "--dry-run", *at]) == 0
+    assert len(receiver.posts) == 1
+    assert run([*resolve, "--yes", *at]) == 0
+    (_, posted), *more = receiver.posts[1:]
+    assert (more, posted["type"]) == ([], "success")
+    assert "resolved" in str(posted["title"])
+    assert f"by {current_user()}: accepted until the part is there" in str(posted["message"])
+    assert run(["notify", "send", *at]) == 0
+    assert "0 open" in capsys.readouterr().out
+    shown = printed(capsys, "incident", "show", name, *at)
+    assert (shown["state"], shown["resolved_by"], shown["still_seen"]) == ("resolved", current_user(), True)
+    assert [event["actor"] for event in shown["history"] if event["kind"] == "incident.resolved"] == [current_user()]
+    assert printed(capsys, "nodes", "n2", *at)["nodes"][0]["stage"] == "quarantined"
+    assert run([*resolve, "--yes", *at]) == 2, "it is resolved already"
+    assert "incident show" in capsys.readouterr().err
+    assert run(["release", "n2", "--reason", "repaired", "--yes", *at]) == 0
+    assert printed(capsys, "incident", "show", name, *at)["still_seen"] is False
+    assert len(receiver.posts) == 2
+    assert run(["quarantine", "n2", "--reason", "smoke", "--yes", *at]) == 0
+    assert len(receiver.posts) == 3
+    assert run(["journal", "verify", *at]) == 0
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "done: …"])
+def test_an_incident_is_resolved_for_a_reason(site: Path, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["notify", "send", "--site", str(site)]) == 0
+    assert run(["incident", "resolve", "inc-", "--reason", reason, "--yes", "--site", str(site)]) == 2
+    assert "--reason" in capsys.readouterr().err
 
 
 def test_a_dead_channel_changes_no_outcome(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

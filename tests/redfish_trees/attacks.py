@@ -25,7 +25,7 @@ from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, ReadRequest, 
 from clusterctl.ports import BmcAddress, Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
-from tests.redfish_trees.load import Tree, load_tree, load_truth
+from tests.redfish_trees.load import Tree, load_tree, load_truth, with_links
 from tests.redfish_trees.test_redfish_trees import sku_of
 from tests.steps.discover.test_discover import NoJournal
 
@@ -87,10 +87,12 @@ def _evidence(answers: Answers, problems: tuple[str, ...] = ()) -> Evidence:
 
 
 class Machine:
-    """One tree, its SKU, and what discover makes of it untouched."""
+    """One tree, its SKU, and what discover makes of it untouched. `change`: fields that the tree gets first."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, change: Mapping[str, Any] | None = None) -> None:
         self.tree: Tree = load_tree(name)
+        for path, fields in (change or {}).items():
+            self.tree[f"{ROOT}/{path}"] = changed(self.tree[f"{ROOT}/{path}"], with_links(fields))
         self.truth = load_truth(name)
         self.wire: Wire = {path: encoded(body) for path, body in self.tree.items()}
         self._node = NodeState(NodeId("id1"), "n1", bmc="192.0.2.1")
@@ -119,6 +121,17 @@ class Machine:
             if isinstance(body, Mapping):
                 kinds.setdefault(re.sub(r"\d+", "#", path), []).append(path)
         return [path for alike in kinds.values() for path in dict.fromkeys((alike[0], alike[-1]))]
+
+
+def changed(body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body with the fields, objects merged; null takes a field away."""
+    merged = {
+        name: changed(old, value)
+        if isinstance(old := body.get(name), Mapping) and isinstance(value, Mapping)
+        else value
+        for name, value in fields.items()
+    }
+    return {name: value for name, value in {**body, **merged}.items() if value is not None or name not in fields}
 
 
 def encoded(body: Any) -> tuple[int, bytes]:

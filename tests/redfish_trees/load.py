@@ -51,7 +51,7 @@ def load_tree(name: str) -> Tree:
     listed = _listed(yaml.safe_load((HERE / name / "tree.yml").read_text()))
     tree: Tree = {ROOT: {}}
     for path, body in listed.items():
-        tree[path] = {"@odata.id": path, **_with_links(body)}
+        tree[path] = {"@odata.id": path, **with_links(body)}
         if path != ROOT:
             tree[path] = {**_own(path), **tree[path]}
     for path in list(listed):
@@ -106,13 +106,13 @@ def _numbered(value: Any, number: int) -> Any:
     return [_numbered(item, number) for item in value] if isinstance(value, list) else value
 
 
-def _with_links(value: Any) -> Any:
+def with_links(value: Any) -> Any:
     """Return the value with `link:Systems/1` as a Redfish link."""
     if isinstance(value, str) and value.startswith("link:"):
         return {"@odata.id": f"{ROOT}/{value.removeprefix('link:')}"}
     if isinstance(value, Mapping):
-        return {key: _with_links(item) for key, item in value.items()}
-    return [_with_links(item) for item in value] if isinstance(value, list) else value
+        return {key: with_links(item) for key, item in value.items()}
+    return [with_links(item) for item in value] if isinstance(value, list) else value
 
 
 def _link(tree: Tree, path: str, listed: Tree) -> None:

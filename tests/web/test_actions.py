@@ -16,6 +16,7 @@ from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.incidents import listed, update
 from clusterctl.operations.runs import RunState
 from clusterctl_web.actions import ACTIONS
 from clusterctl_web.openapi import document
@@ -282,6 +283,31 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
     bearer = {"Authorization": f"Bearer {tokens[UserRole.VIEWER]}"}
     assert browser.get("/api/v1/runs", headers=bearer).json() == {"runs": []}
     assert browser.get("/api/v1/runs/none", headers=bearer).json()["error"]["kind"] == "usage"
+
+
+def test_an_incident_is_resolved_by_page_and_api(own: SiteContext, tmp_path: Path) -> None:
+    """An operator's button, a preview, then the operator's name in the history; a viewer has no button and is refused."""
+    update(own)
+    (found,) = listed(own)
+    home = f"/incidents/{found.state.id}"
+    path = f"{home}/actions/resolve"
+    viewer, operator = (signed_in(own, tmp_path, role) for role in (UserRole.VIEWER, UserRole.OPERATOR))
+    assert path not in viewer.get(home).text
+    assert send(viewer, f"/api/v1{path}", {"reason": "x"}).status_code == 403
+    assert path in operator.get(home).text
+    assert send(operator, path, {"reason": ""}).status_code == 400
+    shown = send(operator, path, {"reason": "a known risk"})
+    assert "no new incident is opened" in shown.text
+    assert listed(own)
+    assert send(operator, path, hidden(shown)).headers["location"] == home
+    assert listed(own) == ()
+    text = operator.get(home).text
+    assert "by operator: a known risk" in text
+    assert "its end was not seen yet" in text
+    assert path not in text
+    answer = operator.get(f"/api/v1{home}").json()
+    assert (answer["resolved_by"], answer["still_seen"]) == ("operator", True)
+    assert operator.post(f"/api/v1{path}", {}, headers={"X-CSRF-Token": operator.csrf("/")}).status_code == 400
 
 
 def test_a_run_is_followed_by_events_until_it_ends(tmp_path: Path) -> None:

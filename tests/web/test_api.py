@@ -22,7 +22,7 @@ from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.incidents import listed, update
 from clusterctl_cli.main import cli
-from clusterctl_web.actions import NODES, PLANS, Subjects
+from clusterctl_web.actions import INCIDENTS, NODES, PLANS, Subjects
 from clusterctl_web.openapi import BASE, document
 from tests.cli.site_of_three import PROOF, SWAPPED, quarantined, write
 from tests.web.browser import MADE, Browser, access
@@ -107,7 +107,25 @@ def test_each_answer_is_as_described(client: Browser, path: str, context: SiteCo
     assert found["orders"] if path == "/work-orders" else first
 
 
-@pytest.mark.parametrize("subjects", [NODES, PLANS], ids=lambda one: one.path)
+def test_nodes_are_found_by_a_part(client: Browser) -> None:
+    """By serial or slot of a part, and with a stage only those of it; too long a question is refused, and documented."""
+
+    def found(**asked: str) -> list[str]:
+        answer = client.get(f"{BASE}/nodes", params=asked)
+        assert answer.status_code == 200, answer.text
+        return [node["name"] for node in answer.json()["nodes"]]
+
+    assert found(q="DISK-S2") == ["n2"]
+    assert found(q="m.2 a01 quarantined") == found(q="m.2", stage="quarantined") == ["n2"]
+    assert found(q="disk-s2", stage="gold") == found(q="no such serial") == []
+    for wrong in ("", " ", "x" * 201):
+        answer = client.get(f"{BASE}/nodes", params={"q": wrong})
+        assert (answer.status_code, answer.json()["error"]["where"]) == (404, "q")
+    parameters = document()["paths"]["/nodes"]["get"]["parameters"]
+    assert {one["name"] for one in parameters} == {"stage", "q"}
+
+
+@pytest.mark.parametrize("subjects", [NODES, PLANS, INCIDENTS], ids=lambda one: one.path)
 def test_orders_are_described(subjects: Subjects) -> None:
     """Each action is named; the description is valid, and its own schemas accept what an order sends."""
     described = document()["paths"][f"{subjects.path}/{{name}}/actions/{{action}}"]["post"]

@@ -20,9 +20,19 @@ from clusterctl.fleet.durations import fixed_until
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.peer_text import visible
-from clusterctl.operations import decisions, detached, maintain, maintenance_control, power, revalidate, runs
+from clusterctl.operations import (
+    decisions,
+    detached,
+    incident_resolution,
+    maintain,
+    maintenance_control,
+    power,
+    revalidate,
+    runs,
+)
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.decisions import Decision, DecisionRequest
+from clusterctl.operations.incident_resolution import ResolveRequest
 from clusterctl.operations.maintenance_status import found
 from clusterctl.operations.operation import Control, Preview, Result, current_time
 from clusterctl.operations.runs import RunRecord
@@ -55,7 +65,7 @@ REASON = Field(name="reason", label="Reason", required=True, hint="kept in the n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAction:
-    """An action on one node, or on one plan.
+    """An action on one node, plan or incident.
 
     operation  module of `clusterctl.operations`; `request` makes its request from the name and the fields
     detached   it takes long: it runs in a process of its own
@@ -214,6 +224,21 @@ PLAN_ACTIONS: Mapping[str, PageAction] = {
 """Actions on plans of rolling changes."""
 
 
+def _resolve(_context: SiteContext, incident: str, values: Values) -> ResolveRequest:
+    return ResolveRequest(incidents=(incident,), reason=values["reason"])
+
+
+INCIDENT_ACTIONS: Mapping[str, PageAction] = {
+    "resolve": PageAction(
+        name="resolve", title="Resolve",
+        about="Ends the incident by hand: its channels and its ticket get to know it. No new one is opened until it is "
+        "gone and comes back.",
+        role=UserRole.OPERATOR, operation=incident_resolution, request=_resolve,
+        fields=(Field(name="reason", label="Reason", required=True, hint="in the message, with your name"),),
+    ),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subjects:
     """What actions are about: the path of its pages, and the actions that the page offers."""
@@ -234,6 +259,7 @@ class Subjects:
 
 NODES = Subjects(path="/nodes", actions=ACTIONS)
 PLANS = Subjects(path="/plans", actions=PLAN_ACTIONS)
+INCIDENTS = Subjects(path="/incidents", actions=INCIDENT_ACTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +379,7 @@ def role_of(context: SiteContext, request: Any) -> UserRole:
             return UserRole.ADMIN if revalidate.first_step(context, request) in DISK_STEPS else UserRole.OPERATOR
         case DecisionRequest(decision=Decision.HOLD | Decision.RELEASE | Decision.REPAIRED | Decision.QUARANTINE):
             return UserRole.OPERATOR
-        case maintenance_control.StopRequest():
+        case maintenance_control.StopRequest() | ResolveRequest():
             return UserRole.OPERATOR
         case _:
             return UserRole.ADMIN

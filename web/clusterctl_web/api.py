@@ -39,6 +39,7 @@ from clusterctl.operations.json_documents import (
     work_orders_json,
 )
 from clusterctl.operations.maintenance_status import every, found
+from clusterctl.operations.metrics import FleetMetrics
 from clusterctl.operations.nights import site_nights
 from clusterctl.operations.operation import current_time
 from clusterctl.operations.rma import known_rmas
@@ -46,6 +47,7 @@ from clusterctl_web.guard import SAFE
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.openapi import BASE, document
+from clusterctl_web.search import found_nodes, words_of
 
 MOST_EVENTS = 1000
 
@@ -56,6 +58,7 @@ class Api:
 
     live: LiveFleet
     orders: LiveOrders
+    figures: FleetMetrics
 
     def routes(self) -> list[Route]:
         paths: dict[str, Callable[[Request], Any]] = {
@@ -77,9 +80,12 @@ class Api:
         return [Route(BASE + path, answering(answer), methods=["GET"]) for path, answer in paths.items()]
 
     def _nodes(self, request: Request) -> Any:
-        stage = request.query_params.get("stage", "")
-        now = current_time()
+        """Return all; with `stage` and `q` those of that stage, and with each word in their tile or in a part."""
+        stage, now = request.query_params.get("stage", ""), current_time()
         found = [node for node in self.live.summaries() if not stage or node.stage.value == stage]
+        if "q" in request.query_params:
+            names = {*found_nodes(self.live, self.figures, words_of(request.query_params["q"]))}
+            found = [node for node in found if node.name in names]
         return {"nodes": [node_json(node, now) for node in found]}
 
     def _node(self, request: Request) -> Any:

@@ -14,9 +14,10 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.operations.job_views import JobViews
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
-from clusterctl_web.actions import NODES, PLANS, Orders
+from clusterctl_web.actions import INCIDENTS, NODES, PLANS, Orders
 from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api, error_json, json_response, status_of
+from clusterctl_web.change_feed import ChangeFeed
 from clusterctl_web.downtime_page import DowntimePage
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import Guard
@@ -26,6 +27,7 @@ from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.node_api import NodeApi
 from clusterctl_web.node_details import MachineReads, NodeDetails
+from clusterctl_web.node_view import NodeViews
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.plan_pages import PlanPages
@@ -43,14 +45,15 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
     sessions = UserSessions(access)
     streams = StreamLimit()
     work, reads = LiveOrders(live), MachineReads()
-    pages = Pages(live, renderer, sessions, streams, figures, work)
+    pages = Pages(live, renderer, sessions, streams, figures, NodeViews(live, work), ChangeFeed(live))
     orders, jobs = Orders(live.context.site.folder), JobViews(live.context)
     more = [
         *ActionPages(orders, renderer, NODES).routes(),
         *ActionPages(orders, renderer, PLANS).routes(),
+        *ActionPages(orders, renderer, INCIDENTS).routes(),
         *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
         *AlertHook(live.context).routes(),
-        *Api(live, work).routes(),
+        *Api(live, work, figures).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
         *OperationPages(live, work, renderer).routes(),
         *NodeDetails(live, renderer, figures, reads).routes(),

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from clusterctl.fleet.payloads.maintenance import PlanStage
-from clusterctl_web.actions import ACTIONS, PLAN_ACTIONS, PLAN_REASON
+from clusterctl_web.actions import ACTIONS, INCIDENTS, NODES, PLAN_REASON, PLANS
 
 BASE = "/api/v1"
 FIELDS = tuple({one.name: one for action in ACTIONS.values() for one in action.fields}.values())
@@ -76,6 +76,8 @@ _INCIDENT = {
     "opened_at": TIME_OR_NULL,
     "updated_at": TIME_OR_NULL,
     "resolved_at": TIME_OR_NULL,
+    "resolved_by": TEXT_OR_NULL,
+    "still_seen": {"type": "boolean", "description": "an operator has resolved it, and its end was not seen yet"},
     "change": TEXT_OR_NULL,
     "revision": NUMBER,
     "members": _array(
@@ -469,7 +471,16 @@ _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "/downtime": (
         {"name": "since", "in": "query", "schema": {"enum": list(SPANS)}, "description": "without it all runs"},
     ),
-    "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
+    "/nodes": (
+        {"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},
+        {
+            "name": "q",
+            "in": "query",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+            "description": "words, each in the name, place, stage, SKU, serial or cause of the node, "
+            "or in slot, model or serial of one of its parts",
+        },
+    ),
     "/incidents": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "resolved ones, too"},),
     "/rmas": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "closed ones, too"},),
     "/nodes/{name}/logs": (
@@ -503,6 +514,11 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
         {"anyOf": [_named("Preview"), _object(run=_named("JobRun"))]},
     ),
     "/jobs/{job}/watch": ("Have an own run watched, where no watcher follows it.", {}, _object(run=_named("JobRun"))),
+    "/incidents/{name}/actions/{action}": (
+        "Preview an action on an incident; with `approved` carry it out.",
+        {**_APPROVED, PLAN_REASON.name: {**TEXT, "description": PLAN_REASON.label}},
+        _DONE,
+    ),
     "/jobs/{job}/why": (
         "Read the nodes of an own job, and attribute its failure. Takes minutes.",
         {},
@@ -568,7 +584,7 @@ def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
 
 def _order(path: str, summary: str, fields: Mapping[str, Schema], answer: Schema) -> Mapping[str, Any]:
     described = _operation(path, summary, answer)
-    actions = PLAN_ACTIONS if path.startswith("/plans/") else ACTIONS
+    actions = next((one.actions for one in (NODES, PLANS, INCIDENTS) if path.startswith(f"{one.path}/")), {})
     names = {"action": {"type": "string", "enum": sorted(actions)}}
     parameters = [
         {**one, "schema": names.get(one["name"], one["schema"])} for one in described["parameters"] if "schema" in one

@@ -14,6 +14,8 @@ from clusterctl.operations.incidents import by_channel, history, listed, named
 from clusterctl.operations.nights import site_nights
 from clusterctl.operations.rma import known_rmas
 from clusterctl.operations.tickets import release_offer
+from clusterctl_web.actions import INCIDENTS
+from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.rendering import Renderer
@@ -58,6 +60,7 @@ class OperationPages:
             events=history(context, found.state.id)[: -MOST - 1 : -1],
             messages=by_channel(found.state),
             offer=release_offer(context, found.state),
+            actions=INCIDENTS.offered(actor_of(request)) if found.state.open else (),
         )
 
     async def rma(self, request: Request) -> Response:

@@ -14,6 +14,7 @@ import pydantic
 
 from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.regular_expressions import compiled
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
 from clusterctl_burnin.package_data import text_of
 
@@ -49,11 +50,8 @@ class LogComponent(enum.Enum):
     BMC = "bmc"
 
 
-def _compiled(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error as error:
-        raise ValueError(f"no regular expression: {error}") from error
+def _compiled(text: object) -> re.Pattern[str]:
+    return compiled(text, re.IGNORECASE)
 
 
 _Regex = Annotated[re.Pattern[str], pydantic.BeforeValidator(_compiled)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.regular_expressions import compiled
 from clusterctl.formats.documents import Text
 from clusterctl.formats.host.kernel_log import template
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
@@ -53,9 +53,9 @@ def _mistakes(line: _Line) -> Iterator[tuple[str, str]]:
         yield "", "needs one of message and pattern"
     if line.pattern:
         try:
-            regex = re.compile(f"(?:{line.pattern})")
-        except (re.error, OverflowError, RecursionError) as error:
-            yield "pattern", f"is no regular expression: {error}"
+            regex = compiled(f"(?:{line.pattern})")
+        except ValueError as error:
+            yield "pattern", str(error)
         else:
             if regex.groups:
                 yield "pattern", "has a group that captures: write (?:…)"

@@ -63,6 +63,9 @@ def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> R
     try:
         file = _file(text, owner)
         inventory = inventory_from_data(file.inventory) if file.inventory is not None else None
+        readings = file.readings.readings()
+    except ParseError as error:
+        raise ParseError(error.message, where=where, remedy=error.remedy) from None
     except pydantic.ValidationError as error:
         field, message = first_in_words(error)
         remedy = "docs/how-to/burnin-judge.md shows the layout"
@@ -76,7 +79,7 @@ def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> R
         sent=file.sent,
         received=file.received,
         inventory=inventory,
-        readings=file.readings.readings(),
+        readings=readings,
     )
 
 

@@ -1,20 +1,22 @@
-"""`clusterctl incident list|show`."""
+"""`clusterctl incident list|show|resolve`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from clusterctl_cli.command_groups import INCIDENT, LazyGroup
+from clusterctl_cli.completion import complete_incidents
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import site_option
+from clusterctl_cli.options import decision_options, site_option
 from clusterctl_cli.text import columns, echo, terminal_width
 
 
 @click.group(cls=LazyGroup, table=INCIDENT)
 def incident() -> None:
-    """List and show incidents: what is wrong, since when, with which nodes or links, and the messages about them."""
+    """List, show and resolve incidents: what is wrong, since when, where, and the messages about it."""
 
 
 @click.command("list")
@@ -41,7 +43,7 @@ def list_(*, resolved: bool, folder: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="INCIDENT")
+@click.argument("name", metavar="INCIDENT", shell_complete=complete_incidents)
 @site_option
 @format_option(*DOCUMENTS)
 def show(*, name: str, folder: Path, as_json: bool) -> None:
@@ -67,3 +69,21 @@ def show(*, name: str, folder: Path, as_json: bool) -> None:
     for line in ticket_lines(found, release_offer(context, found.state)):
         echo(line)
     echo(history_text(events))
+
+
+@click.command()
+@click.argument("names", metavar="INCIDENT...", nargs=-1, required=True, shell_complete=complete_incidents)
+@click.option("--reason", required=True, help="Why; in the message to the channels, with your name.")
+@decision_options
+def resolve(names: tuple[str, ...], reason: str, folder: Path, **options: Any) -> int:
+    """End incidents by hand. Their channels and their tickets get to know it; nodes and links stay as they are.
+
+    No new incident is opened about it until it is gone and comes back, or is seen on another node or link.
+    """
+    from clusterctl.operations import incident_resolution as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    flags, context = Flags.taken(options), open_context(folder)
+    request = operation.ResolveRequest(incidents=names, reason=reason)
+    return carry_out(operation, context, request, flags)

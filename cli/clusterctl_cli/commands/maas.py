@@ -17,19 +17,28 @@ def maas() -> None:
 
 @maas.command()
 @click.option("--subnet", metavar="CIDR", default="", help="The provisioning network, where MAAS has others.")
-@click.option("--deadline", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds to wait.")
+@click.option("--from", "node", metavar="NODE", default="", help="Try name, package, time and metadata on this node.")
+@click.option("--deadline", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds to wait.")
 @site_option
 @format_option()
-def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
+def check(*, subnet: str, node: str, deadline: float, folder: Path, as_json: bool) -> int:
     """Print what the MAAS host lacks to install this site, and how to repair it. Changes nothing.
 
-    Exit code 0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects our key.
+    With --from, an installed node tries over SSH what MAAS gives its machines. Exit code 0: ready; 1: something is
+    broken, or the node could not try it; 3: MAAS cannot be reached, or rejects our key.
     """
-    from clusterctl.operations import preparation
+    from clusterctl.operations import maas_view, preparation
     from clusterctl.operations.operation import Control
+    from clusterctl_cli.context import open_context
     from clusterctl_cli.render_diagnoses import show
+    from clusterctl_cli.stopping import stoppable
 
     request = preparation.MaasCheckRequest(subnet=subnet, deadline_s=deadline)
-    result = preparation.check_maas(folder, request, Control())
+    with stoppable() as cancelled:
+        control = Control(cancelled=cancelled)
+        if node:
+            result = maas_view.check(open_context(folder), node, request, control)
+        else:
+            result = preparation.check_maas(folder, request, control)
     show(result.found, as_json=as_json)
     return result.exit_code

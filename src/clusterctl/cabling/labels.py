@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location
+from clusterctl.fleet.plain_numbers import is_number
 
 
 def qm9700_cage(port: int) -> str:
@@ -40,7 +41,7 @@ class PlanLabels:
         """
         ports = sorted(ports, key=_by_number)
         numbers = [port.port for port in ports]
-        if not all(number.isdigit() for number in numbers):
+        if not all(is_number(number) for number in numbers):
             return shortened(numbers)
         noun = "ports" if len(ports) > 1 else "port"
         if len(ports) > 4:
@@ -53,7 +54,7 @@ class PlanLabels:
     def here(self, port: PortName) -> str:
         """Return a port without its device: `port 11 (cage 6/1)`, `mlx5_0`."""
         cage = self.cage(port)
-        label = f"port {port.port}" if port.port.isdigit() else port.port
+        label = f"port {port.port}" if is_number(port.port) else port.port
         return f"{label} (cage {cage})" if cage else label
 
     def at(self, device: str) -> str:
@@ -89,7 +90,7 @@ class PlanLabels:
         """Return the label at the port; empty where unknown."""
         if port in self.cages:
             return self.cages[port]
-        return qm9700_cage(int(port.port)) if port.device in self.qm9700 and port.port.isdigit() else ""
+        return qm9700_cage(int(port.port)) if port.device in self.qm9700 and is_number(port.port) else ""
 
 
 def plan_labels(plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName]) -> PlanLabels:

@@ -13,6 +13,7 @@ import pydantic
 
 from clusterctl.fleet.blame import Blame, Certainty, Failure, Layer, Persistence, Role
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.regular_expressions import compiled
 from clusterctl.formats.job_lines import read_line
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
 from clusterctl.jobs.meaning import MAX_LINE, Meaning
@@ -20,14 +21,7 @@ from clusterctl.jobs.meaning import MAX_LINE, Meaning
 _FILE = "data/lines.yml"
 
 
-def _compiled(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ValueError(f"no regular expression: {error}") from error
-
-
-_Regex = Annotated[re.Pattern[str], pydantic.BeforeValidator(_compiled)]
+_Regex = Annotated[re.Pattern[str], pydantic.BeforeValidator(compiled)]
 _Text = Annotated[str, pydantic.Field(min_length=1)]
 
 

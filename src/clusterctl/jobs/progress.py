@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.regular_expressions import compiled
 from clusterctl.formats.tensorboard import EventStep
 from clusterctl.formats.training_steps import step_of
 
@@ -141,8 +142,8 @@ def event_readings(events: Sequence[EventStep], before: EventStep | None) -> Seq
 
 def _by_pattern(pattern: str) -> Reader:
     try:
-        form = re.compile(pattern)
-    except re.error as error:
+        form = compiled(pattern)
+    except ValueError as error:
         raise UsageError(f"the pattern is wrong: {error}", where="--reader", remedy="correct it") from None
     if "step" not in form.groupindex:
         raise UsageError("the pattern has no group (?P<step>…)", where="--reader", remedy="name the step's digits so")

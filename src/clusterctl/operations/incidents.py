@@ -77,21 +77,23 @@ def update(context: SiteContext, deadline: Deadline | None = None) -> IncidentUp
     Raise `UsageError` where another process does the same and does not finish before the deadline: `PATIENCE_S` from
     now by default.
     """
-    with _alone(context, deadline or Deadline.after(PATIENCE_S)):
+    with alone(context, deadline or Deadline.after(PATIENCE_S)):
         now = CLOCK.now()
         known = context.journal.incidents(unfinished=True)
-        events = derive(look(context, known, now), known, _channels(context))
+        events = derive(look(context, known, now), known, channels_of(context))
         if events:
             context.journal.append(events)
     written: dict[Kind, list[str]] = {}
     for event in events:
         written.setdefault(event.kind, []).append(event.subject)
-    opened, resolved = written.get(Kind.INCIDENT_OPENED, []), written.get(Kind.INCIDENT_RESOLVED, [])
+    were_open = {state.id for state in known if state.open}
+    opened = written.get(Kind.INCIDENT_OPENED, [])
+    resolved = [one for one in written.get(Kind.INCIDENT_RESOLVED, []) if one in were_open]
     return IncidentUpdate(
         opened=tuple(opened),
         updated=tuple(written.get(Kind.INCIDENT_UPDATED, [])),
         resolved=tuple(resolved),
-        open=sum(state.open for state in known) + len(opened) - len(resolved),
+        open=len(were_open) + len(opened) - len(resolved),
     )
 
 
@@ -243,7 +245,7 @@ def _disk(context: SiteContext) -> Iterator[Trouble]:
         )
 
 
-def _channels(context: SiteContext) -> Channels:
+def channels_of(context: SiteContext) -> Channels:
     """Return the site's routes; a site without them has incidents and no messages."""
     settings = context.site.settings.notify
     routes = settings.routes if settings is not None else ()
@@ -259,7 +261,7 @@ def _channels(context: SiteContext) -> Channels:
 
 
 @contextmanager
-def _alone(context: SiteContext, deadline: Deadline) -> Iterator[None]:
+def alone(context: SiteContext, deadline: Deadline) -> Iterator[None]:
     """Claim the incidents; wait until the deadline for another process that has them. They are asked for at least once.
 
     By the deadline's timer, not by stamina: its time-out of 0 seconds means that there is none.

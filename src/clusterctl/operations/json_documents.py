@@ -244,6 +244,8 @@ def incident_json(one: ListedIncident) -> dict[str, Any]:
         "opened_at": _iso(state.opened_at),
         "updated_at": _iso(state.updated_at),
         "resolved_at": _iso(state.resolved_at),
+        "resolved_by": state.resolved_by or None,
+        "still_seen": state.still_seen,
         "change": state.change,
         "revision": state.revision,
         "members": [_member_json(member) for member in facts.members],

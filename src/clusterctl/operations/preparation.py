@@ -14,6 +14,7 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.doctor import NoSiteError, examine
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
+from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
@@ -48,15 +49,22 @@ class MaasCheckRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaasCheckResult:
-    """The diagnoses of the MAAS host. `reached`: it answered and accepted the key."""
+    """The diagnoses of the MAAS host. `reached`: it answered and accepted the key.
+
+    from_node  a node tried it: what it could not try is not ready, either
+    """
 
     found: tuple[Diagnosis, ...]
     reached: bool
+    from_node: bool = False
 
     @property
     def exit_code(self) -> int:
-        """0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects the key."""
-        return int(_broken(self.found)) if self.reached else EnvironmentBrokenError.exit_code
+        """0: ready; 1: something is broken, or could not be tried; 3: MAAS is not reached, or rejects the key."""
+        if not self.reached:
+            return EnvironmentBrokenError.exit_code
+        untried = self.from_node and any(item.health is Health.NOT_MEASURED for item in self.found)
+        return int(untried or _broken(self.found))
 
 
 def init(folder: Path) -> tuple[Path, ...]:
@@ -93,20 +101,24 @@ def check_maas(folder: Path, request: MaasCheckRequest, control: Control) -> Maa
     """Return what the MAAS host lacks to install the site; changes nothing."""
     site = load_site(folder)
     settings = maas_settings(site)
-    needs = SiteNeeds(
+    deadline = Deadline.after(request.deadline_s, control.cancelled)
+    report = check_host(HostFacts(MaasApi(settings, CLOCK), deadline, site_needs(site, settings, request.subnet)))
+    return MaasCheckResult(found=tuple(report.found), reached=report.reached)
+
+
+def site_needs(site: Site, settings: MaasSettings, subnet: str) -> SiteNeeds:
+    """Return what the site needs of its MAAS. `subnet`: the provisioning network; empty: every one with DHCP."""
+    return SiteNeeds(
         series=settings.series,
         architecture=settings.architecture,
         nodes=len(site.nodes),
         at_once=site.settings.batch.install,
         limits=settings.limits,
-        subnet=request.subnet,
+        subnet=subnet,
         names=tuple(node.name for node in site.nodes),
         pool=settings.pool,
         move_from_pools=settings.move_from_pools,
     )
-    deadline = Deadline.after(request.deadline_s, control.cancelled)
-    report = check_host(HostFacts(MaasApi(settings, CLOCK), deadline, needs))
-    return MaasCheckResult(found=tuple(report.found), reached=report.reached)
 
 
 def _site(folder: Path) -> Site | ClusterctlError:

@@ -54,6 +54,18 @@ def uplinks(draft: PlanDraft) -> list[PlannedCable]:
 GOOD = draft_of()
 
 
+@pytest.mark.parametrize("port", ["²", "٣", "9" * 5000, f"L01/U1/{'9' * 5000}", f"L{'9' * 5000}/U1/1", "-1", "1e9"])
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_a_port_that_only_looks_like_a_number(port: str, end: str) -> None:
+    """It is a name, or no port of that switch: the plan has a flaw at that line, and no reader or picture ends by it."""
+    cells = {"source": ("leaf-1", "1"), "destination": ("node001", "mlx5_0")} | {end: ("leaf-1", port)}
+    line = ",".join(cell for pair in cells.values() for cell in pair)
+    draft = decode_draft(f"{HEADER}\n{line}\nleaf-1,2,node002,mlx5_0\n".encode(), file="plan.csv")
+    flaws = lint([draft], PlanRules()).flaws
+    assert all(cable.source.number >= 0 and str(cable.destination) for cable in draft.cables)
+    assert flaws or port == "٣"
+
+
 def test_a_good_plan_is_silent():
     """The plan that the cases below spoil has no flaw."""
     assert kinds(GOOD) == []

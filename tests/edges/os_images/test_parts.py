@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.os_images.apt import bare
 from clusterctl.edges.os_images.builder import LOADERS, place_loaders
-from clusterctl.edges.os_images.initramfs import choose, write_newc
+from clusterctl.edges.os_images.initramfs import choose, merge_usr, write_newc
 from clusterctl.edges.os_images.recipe import Recipe, default_name
 from clusterctl.edges.os_images.rootfs import newest_kernel
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
@@ -47,6 +47,19 @@ def test_modules_come_with_all_that_they_need() -> None:
 def test_an_image_of_ubuntu_brings_apt(suite: str) -> None:
     """Its essential packages do not: a host without apt-get cannot be configured."""
     assert "apt" in Recipe("image", suite, "http://archive.example/ubuntu", small=True).all_packages
+
+
+def test_files_of_packages_are_found_on_either_side_of_usr(tmp_path: Path) -> None:
+    """The loader of one package is below /usr, a library of another is not: in an installed system both are on both."""
+    for file in ("usr/lib64/ld.so", "lib/x86/one.so", "usr/lib/x86/two.so", "bin/sh"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(file)
+    for _again in range(2):
+        merge_usr(tmp_path)
+        assert (tmp_path / "lib64/ld.so").read_text() == "usr/lib64/ld.so"
+        assert sorted(one.name for one in (tmp_path / "lib/x86").iterdir()) == ["one.so", "two.so"]
+        assert (tmp_path / "usr/bin/sh").read_text() == "bin/sh"
+        assert not (tmp_path / "sbin").exists()
 
 
 def test_what_is_built_in_is_not_missed() -> None:

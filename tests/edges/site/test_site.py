@@ -288,11 +288,17 @@ def test_an_address_is_read_as_the_standard_library_reads_it(first: str) -> None
 
 
 def test_a_replica_is_a_postgresql(tmp_path: Path) -> None:
-    """A file is refused by its name in the site file; a site without a replica has none."""
+    """A file is refused by its name in the site file, and so is a standby of a journal that is a file; a site without a
+    replica has none.
+    """
     write_ready_site(tmp_path)
     assert load_site(tmp_path).replica_url() == ""
     with (tmp_path / "site.yml").open("a") as file:
         file.write("\njournal_replica: postgresql+psycopg://reader@db2/clusterctl\n")
+    with pytest.raises(UsageError, match="a SQLite file has no replica"):
+        load_site(tmp_path).replica_url()
+    with (tmp_path / "site.yml").open("a") as file:
+        file.write("journal: postgresql+psycopg://clusterctl@db1/clusterctl\n")
     assert load_site(tmp_path).replica_url() == "postgresql+psycopg://reader@db2/clusterctl"
     (tmp_path / "site.yml").write_text(
         (tmp_path / "site.yml").read_text().replace("postgresql+psycopg://reader@db2/", "sqlite:///")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,42 @@ def test_a_bmc_that_claims_to_be_another_bars_none(tmp_path: Path) -> None:
         probe = CandidateProbe(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
         both = [probe(host, Deadline.after(60)) for host in (HOST, other)]
         assert [seen.outcome for seen in both] == [SweepOutcome.REJECTED, SweepOutcome.IDENTIFIED]
+
+
+def test_bmcs_that_share_a_default_certificate_bar_none(tmp_path: Path) -> None:
+    """One key in all BMCs of a series, pinned on first use: one of them shows the UUID of another and rejects the login."""
+    other = "127.77.0.2"
+    trees = {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}
+    with network(tmp_path, trees, one_bmc=True) as net:
+        net.bmcs[HOST].password = "another"
+        known = KnownBmcs(tmp_path / "pins", learn=True)
+        probe = CandidateProbe(net.stranger, OneLogin(), known, timing=QUICK)
+        both = [probe(host, Deadline.after(60)) for host in (HOST, other)]
+        assert known.file(HOST).read_text() == known.file(other).read_text()
+        assert [seen.outcome for seen in both] == [SweepOutcome.REJECTED, SweepOutcome.IDENTIFIED]
+
+
+def test_bmcs_that_share_a_default_certificate_hold_up_none(tmp_path: Path) -> None:
+    """It never answers the login; the other one is asked meanwhile."""
+    other = "127.77.0.2"
+    trees = {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}
+    with network(tmp_path, trees, one_bmc=True) as net:
+        asked, cancelled = threading.Event(), threading.Event()
+
+        def silent(handler: object) -> None:
+            asked.set()
+            hang(handler)
+
+        net.bmcs[HOST].faults = {("POST", SESSIONS): [silent]}
+        known = KnownBmcs(tmp_path / "pins", learn=True)
+        probe = CandidateProbe(net.stranger, OneLogin(), known, timing=QUICK)
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(probe, HOST, Deadline.after(60, cancelled))
+            assert asked.wait(30)
+            seen = probe(other, Deadline.after(30))
+            assert (seen.outcome, held.done()) == (SweepOutcome.IDENTIFIED, False)
+            cancelled.set()
+            assert isinstance(held.exception(30), CancelledError)
 
 
 def test_the_login_waits_no_longer_than_the_deadline() -> None:

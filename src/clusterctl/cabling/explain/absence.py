@@ -15,6 +15,7 @@ from clusterctl.cabling.difference import CablingDifference
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
 from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.plain_numbers import is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ BOARD = "board "
 
 def unit_of(port: PortName) -> PortName:
     """Return the unit that is present or absent as a whole: a switch, a board of a modular switch, or an adapter."""
-    if port.port.isdigit():
+    if is_number(port.port):
         return PortName(port.device, "")
     board = port.board
     return PortName(port.device, f"{BOARD}{board.partition('/')[0]}") if board else port

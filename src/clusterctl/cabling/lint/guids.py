@@ -12,6 +12,7 @@ from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
+from clusterctl.fleet.plain_numbers import is_number
 
 
 def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[PlanProblem]:
@@ -96,4 +97,4 @@ def _of(plan: PlanIndex, name: str) -> Iterable[ListedPort]:
 
 
 def _number(port: PortName) -> int:
-    return int(port.port) if port.port.isdigit() else 0
+    return int(port.port) if is_number(port.port) else 0

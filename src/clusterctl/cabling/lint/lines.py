@@ -11,6 +11,7 @@ from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProble
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
+from clusterctl.fleet.plain_numbers import is_number
 
 _USUAL_RADIX = 64
 _MODEL_PORTS = {"SB7": 36, "SB8": 36, "QM8": 40, "QM97": 64, "Q3": 144}
@@ -77,7 +78,7 @@ def _numbers(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
         wrong: dict[str, ListedPort] = {}
         for entry in entries:
             port = plan.near(entry, switch).port
-            if port.isdigit() and not 1 <= int(port) <= radix:
+            if is_number(port) and not 1 <= int(port) <= radix:
                 wrong[port] = entry
         if wrong:
             ports = shortened(sorted(wrong, key=int))
@@ -117,7 +118,7 @@ def _one_splitter(first: ListedPort, second: ListedPort) -> bool:
 
 def _cages(entry: ListedPort) -> set[tuple[str, int]]:
     """Return the twin-port cages at both ends: ports 2n - 1 and 2n share cage n."""
-    return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if end.port.isdigit()}
+    return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if is_number(end.port)}
 
 
 def _macs(plan: PlanIndex) -> Iterator[PlanProblem]:
@@ -178,7 +179,7 @@ def _labelled_twice(switch: str, labelled: list[ListedPort]) -> Iterator[PlanPro
 
 def _mislabelled(switch: str, twin: list[ListedPort]) -> Iterator[PlanProblem]:
     """Yield the labels against the rule, where most labels follow it; else the switch is numbered otherwise."""
-    wrong = [e for e in twin if e.cable.labelled.port.isdigit() and e.cable.cage != _rule(e)]
+    wrong = [e for e in twin if is_number(e.cable.labelled.port) and e.cable.cage != _rule(e)]
     if wrong and 2 * len(wrong) < len(twin):
         ports = [f"port {e.cable.labelled.port} is in cage {_rule(e)}, not {e.cable.cage}" for e in wrong]
         action = "correct the cage or the port"
@@ -193,7 +194,7 @@ def _split(plan: PlanIndex, switch: str, entries: tuple[ListedPort, ...]) -> Ite
     cages: dict[int, list[ListedPort]] = defaultdict(list)
     for entry in entries:
         port = plan.near(entry, switch).port
-        if port.isdigit():
+        if is_number(port):
             cages[(int(port) + 1) // 2].append(entry)
     split = {
         cage: pair

@@ -14,6 +14,7 @@ from clusterctl.cabling.labels import listed
 from clusterctl.cabling.lint.plan_index import ListedPort, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
+from clusterctl.fleet.plain_numbers import is_number
 
 _SHOWN = 8
 """Adapters of one host that a finding lists."""
@@ -28,7 +29,7 @@ def rail_of(entry: ListedPort, adapter: PortName) -> Rail:
     """Return the rail; empty where it is unknown: a host with mere port numbers that is not called `node001-3`."""
     if entry.cable.rail:
         return entry.cable.rail
-    if not adapter.port.isdigit():
+    if not is_number(adapter.port):
         return adapter.port
     match = _ADAPTER_DEVICE.match(adapter.device)
     return match[2] if match else ""
@@ -36,7 +37,7 @@ def rail_of(entry: ListedPort, adapter: PortName) -> Rail:
 
 def host_of(adapter: PortName) -> str:
     """Return `node001`, also for the `.topo`'s device `node001-3`."""
-    match = _ADAPTER_DEVICE.match(adapter.device) if adapter.port.isdigit() else None
+    match = _ADAPTER_DEVICE.match(adapter.device) if is_number(adapter.port) else None
     return match[1] if match else adapter.device
 
 

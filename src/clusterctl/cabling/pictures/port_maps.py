@@ -12,6 +12,7 @@ from clusterctl.cabling.pictures.marks import Mark, MarkKind
 from clusterctl.cabling.pictures.tiers import Band, SwitchTile
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
+from clusterctl.fleet.plain_numbers import is_number
 
 RACK_UNITS = 48
 
@@ -95,7 +96,7 @@ def _boards(
 def _cell(port: PortName, far: PortName, codes: Mapping[PortName, MarkKind], labels: PlanLabels) -> PortCell:
     cage = labels.cage(port)
     label = f"{port.number} ({cage})" if cage else str(port.number)
-    name = f"{far.device} {f'port {far.port}' if far.port.isdigit() else far.port}"
+    name = f"{far.device} {f'port {far.port}' if is_number(far.port) else far.port}"
     return PortCell(label, name, far.device, codes[port].code if port in codes else "fine")
 
 

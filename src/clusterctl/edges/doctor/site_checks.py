@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +19,8 @@ from sqlalchemy.pool import NullPool
 from clusterctl.edges.ansible.run_folders import places
 from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
 from clusterctl.edges.doctor.netbox import check_netbox
+from clusterctl.edges.doctor.replica import NAME as REPLICA
+from clusterctl.edges.doctor.replica import check_replica
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.pxe.accounts import NAME
 from clusterctl.edges.pxe.accounts import diagnose as diagnose_accounts
@@ -53,6 +55,7 @@ def check_site_secrets(site: Site) -> Diagnosis:
     try:
         check_secrets(site)
         site.journal_url()
+        site.replica_url()
     except ClusterctlError as error:
         return broken(name, f"{error.where}: {error.message}", error.remedy)
     folder = site.folder / "secrets"
@@ -218,12 +221,14 @@ def judge_dns(found: Mapping[str, str]) -> Diagnosis:
 
 
 def _service_names(site: Site) -> Iterator[str]:
-    """Yield the host names of MAAS and of the journal's database; addresses need no DNS."""
+    """Yield the host names of MAAS, of the journal's servers and of its replica's; addresses need no DNS."""
     maas = site.settings.maas
-    for url in (*([maas.url] if maas is not None else []), site.journal_url()):
-        name = urlsplit(url).hostname
-        if name and not _is_address(name):
-            yield name
+    for url in (*([maas.url] if maas is not None else []), site.journal_url(), site.replica_url()):
+        parts = urlsplit(url)
+        named = [host.rpartition(":")[0] or host for host in parse_qs(parts.query).get("host", [])]
+        for name in (parts.hostname, *named):
+            if name and not name.startswith("/") and not _is_address(name.strip("[]")):
+                yield name
 
 
 def _resolve(name: str) -> str:
@@ -280,6 +285,7 @@ CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "secrets": check_site_secrets,
     "passwords": check_passwords,
     "journal": check_journal,
+    REPLICA: check_replica,
     "nightly": check_nightly,
     "disk": check_disk,
     "control_path": check_control_path,

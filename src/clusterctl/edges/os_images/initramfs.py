@@ -152,11 +152,13 @@ _TOOLS = (
     *("/usr/bin/curl", "/usr/bin/zstd", "/bin/tar", "/usr/bin/tee", "/usr/bin/sha256sum", "/bin/kmod", "/bin/busybox"),
     *("/sbin/sfdisk", "/sbin/wipefs", "/sbin/mke2fs", "/sbin/mkfs.fat"),
 )
+_MERGED = ("bin", "sbin", "lib", "lib64")
+"""Folders that are links to those below /usr in every supported release; packages may have files in either."""
 _LINKS = {
     "usr/sbin/modprobe": "../bin/kmod",
     "usr/sbin/mkfs.ext4": "mke2fs",
     "usr/sbin/mkfs.vfat": "mkfs.fat",
-    **{name: f"usr/{name}" for name in ("bin", "sbin", "lib", "lib64")},
+    **{name: f"usr/{name}" for name in _MERGED},
 }
 _FOLDERS = (
     "proc",
@@ -192,6 +194,7 @@ def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManif
     """Return the folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
     workshop, finished = workplace / "workshop", workplace / "finished"
     bootstrap(recipe, recipe.deployer_packages, Variant.UNPACKED, workshop)
+    merge_usr(workshop)
     release = newest_kernel(workshop)
     tree = workshop / "tree"
     chosen = _fill(workshop, tree, release)
@@ -208,6 +211,19 @@ def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManif
         modules=len(chosen.files),
         recipe=recipe.deployer_digest(own_content()),
     )
+
+
+def merge_usr(workshop: Path) -> None:
+    """Make links of /bin, /sbin, /lib and /lib64, as an installed system has them: their files go below /usr."""
+    for name in _MERGED:
+        folder, below = workshop / name, workshop / "usr" / name
+        if folder.is_symlink():
+            continue
+        if folder.is_dir():
+            shutil.copytree(folder, below, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(folder)
+        if below.is_dir():
+            folder.symlink_to(f"usr/{name}")
 
 
 def _fill(workshop: Path, tree: Path, release: str) -> Chosen:
@@ -234,7 +250,7 @@ def _fill(workshop: Path, tree: Path, release: str) -> Chosen:
 
 def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
     """Add modules, with lists of dependencies and aliases of these modules and no others."""
-    source = _place(workshop, f"lib/modules/{release}")
+    source = workshop / "lib/modules" / release
     target = tree / "usr/lib/modules" / release
     target.mkdir(parents=True)
     _in(workshop, "/sbin/depmod", release)
@@ -252,7 +268,7 @@ def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
 
 def _add_firmware(workshop: Path, tree: Path, release: str, files: Iterable[str]) -> None:
     """Add the firmware of the modules, as far as the packages have it."""
-    shelf = _place(workshop, "lib/firmware")
+    shelf = workshop / "lib/firmware"
     if not shelf.is_dir():
         return
     paths = [f"/lib/modules/{release}/{file}" for file in files]
@@ -278,17 +294,11 @@ def _libraries(workshop: Path, tool: str) -> Iterator[str]:
 def _copy(workshop: Path, tree: Path, path: str) -> None:
     """Copy to the same path; /bin, /sbin and /lib stand for those below /usr."""
     inner = path.lstrip("/")
-    source = _place(workshop, inner)
+    source = workshop / inner
     target = tree / (inner if inner.startswith("usr/") else f"usr/{inner}")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source.resolve(), target)
     target.chmod(0o755)
-
-
-def _place(workshop: Path, inner: str) -> Path:
-    """Return the file's place in an unpacked system: packages of one release put it below / or below /usr."""
-    found = workshop / inner
-    return found if found.exists() else workshop / "usr" / inner
 
 
 def _there(tree: Path, name: str) -> bool:

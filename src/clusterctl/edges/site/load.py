@@ -177,12 +177,12 @@ class Site:
     def replica_url(self) -> str:
         """Return the standby that the page and metrics read, with its password; empty where there is none.
 
-        Raise `UsageError` where it is no PostgreSQL.
+        Raise `UsageError` where it, or the journal itself, is no PostgreSQL.
         """
         setting = self.settings.journal_replica
         url = "" if setting is None else self._database_url(setting, "journal_replica")
-        if url.startswith(SQLITE):
-            remedy = "name a standby: postgresql+psycopg://USER@HOST/DATABASE"
+        if url and (url.startswith(SQLITE) or self.journal_url().startswith(SQLITE)):
+            remedy = "name the PostgreSQL of the journal in journal and a standby of it here: postgresql+psycopg://USER@HOST/DATABASE"
             raise UsageError("a SQLite file has no replica", where=self.where("journal_replica"), remedy=remedy)
         return url
 

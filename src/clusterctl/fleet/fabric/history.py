@@ -22,6 +22,7 @@ from clusterctl.fleet.payloads.hardware import (
     FabricSeen,
     FabricTransceiverSeen,
 )
+from clusterctl.fleet.plain_numbers import is_number
 
 COUNTERS, LINKS = "counters", "links"
 """Subjects of the readings of counters, and of the judgements of links."""
@@ -50,7 +51,7 @@ def known_modules(events: Iterable[Event]) -> dict[PortId, Transceiver]:
 def port_named(text: str) -> PortId | None:
     """Return the port that `port_name` wrote; None for another text."""
     guid, _, number = text.partition("/")
-    return PortId(Guid(guid), int(number)) if number.isdecimal() else None
+    return PortId(Guid(guid), int(number)) if is_number(number) else None
 
 
 def open_faults(events: Iterable[Event]) -> tuple[FabricFault, ...]:

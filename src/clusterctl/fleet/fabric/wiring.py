@@ -11,8 +11,9 @@ from typing import Protocol
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
+from clusterctl.fleet.plain_numbers import is_number
 
-_ON_BOARD = re.compile(r"([LS][0-9]{2}/U[0-9]+)/([0-9]+)$")
+_ON_BOARD = re.compile(r"([LS][0-9]{2}/U[0-9]{1,9})/([0-9]{1,9})$")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,12 +29,12 @@ class PortName:
     @property
     def on_switch(self) -> bool:
         """Whether it is a switch's port; else it is an adapter of a host."""
-        return self.port.isdigit() or _ON_BOARD.match(self.port) is not None
+        return is_number(self.port) or _ON_BOARD.match(self.port) is not None
 
     @property
     def number(self) -> int:
         """The port's number on its switch, or on the chip of its board; 0 for an adapter."""
-        if self.port.isdigit():
+        if is_number(self.port):
             return int(self.port)
         match = _ON_BOARD.match(self.port)
         return int(match[2]) if match else 0
@@ -41,11 +42,11 @@ class PortName:
     @property
     def board(self) -> str:
         """Board and chip, `L16/U2`; empty where the device is no modular switch."""
-        match = None if self.port.isdigit() else _ON_BOARD.match(self.port)
+        match = None if is_number(self.port) else _ON_BOARD.match(self.port)
         return match[1] if match else ""
 
     def __str__(self) -> str:
-        if self.port.isdigit():
+        if is_number(self.port):
             return f"{self.device} port {self.port}"
         match = _ON_BOARD.match(self.port)
         return f"{self.device} {match[1]} port {match[2]}" if match else f"{self.device} {self.port}"

@@ -67,11 +67,11 @@ class Seen:
 def derive(seen: Seen, incidents: Sequence[IncidentState], channels: Channels) -> tuple[NewEvent, ...]:
     """Return the events that bring the open incidents to what is wrong now, each with its messages.
 
-    incidents  the open ones, and any that have the id of a new one
+    incidents  the open ones, those that operators have resolved before their end, and any with the id of a new one
     """
-    open_ = [incident for incident in incidents if incident.open]
+    lasting = [incident for incident in incidents if incident.open or incident.still_seen]
     known = {incident.id for incident in incidents}
-    changes = [*_of_nodes(seen, open_), *_of_signals(seen, open_)]
+    changes = [*_of_nodes(seen, lasting), *_of_signals(seen, lasting)]
     events: list[NewEvent] = []
     for change in changes:
         if change.before is None and change.id in known:
@@ -95,7 +95,7 @@ class _Change:
 def _written(change: _Change, channels: Channels) -> Iterator[NewEvent]:
     before, facts = change.before, change.facts
     payload: Payload
-    if facts is not None and before is None:
+    if facts is not None and (before is None or not before.open):
         phase, payload = Phase.OPENED, IncidentOpened(facts=facts)
     elif facts is not None:
         phase, payload = Phase.UPDATED, IncidentUpdated(facts=facts, change=change.text)
@@ -109,11 +109,14 @@ def _written(change: _Change, channels: Channels) -> Iterator[NewEvent]:
         yield NewEvent(Stream.INCIDENT, change.id, MessageQueued(channel=channel, revision=revision))
 
 
-def _of_nodes(seen: Seen, open_: Sequence[IncidentState]) -> Iterator[_Change]:
+def _of_nodes(seen: Seen, lasting: Sequence[IncidentState]) -> Iterator[_Change]:
     if seen.nodes is None:
         return
-    mine = [incident for incident in open_ if incident.facts and incident.facts.what is IncidentKind.NODES]
-    homes, fresh = node_incidents.grouped(seen.nodes, mine)
+    known = [incident for incident in lasting if incident.facts and incident.facts.what is IncidentKind.NODES]
+    mine = [incident for incident in known if incident.open]
+    nodes, over = node_incidents.without_resolved(seen.nodes, [incident for incident in known if not incident.open])
+    yield from map(_over, over)
+    homes, fresh = node_incidents.grouped(nodes, mine)
     for incident in mine:
         if incident.facts is not None:
             yield from _node_change(incident, incident.facts, homes[incident.id])
@@ -132,20 +135,29 @@ def _node_change(incident: IncidentState, before: IncidentFacts, nodes: Sequence
         yield _Change(incident.id, incident, facts, *_difference(before, facts))
 
 
-def _of_signals(seen: Seen, open_: Sequence[IncidentState]) -> Iterator[_Change]:
+def _over(incident: IncidentState) -> _Change:
+    """Return the end of what an operator has resolved before: it is no news."""
+    return _Change(incident.id, incident, None, _NOT_SEEN, quiet=True)
+
+
+_NOT_SEEN = "it is not seen any more"
+
+
+def _of_signals(seen: Seen, lasting: Sequence[IncidentState]) -> Iterator[_Change]:
     signals = {signal.facts.identity: signal for signal in seen.signals}
     skipped = {IncidentKind.NODES, *seen.unknown}
-    for incident in open_:
+    for incident in sorted(lasting, key=lambda one: not one.open):
         facts = incident.facts
         if facts is None or facts.what in skipped:
             continue
         signal = signals.pop(facts.identity, None)
         if signal is None:
-            yield _Change(incident.id, incident, None, "it is not seen any more")
+            yield _Change(incident.id, incident, None, _NOT_SEEN) if incident.open else _over(incident)
             continue
         now = _with_former(facts, signal.facts)
-        if now != facts:
-            yield _Change(incident.id, incident, now, *_difference(facts, now))
+        text, quiet = _difference(facts, now)
+        if now != facts and (incident.open or not quiet):
+            yield _Change(incident.id, incident, now, text, quiet)
     for signal in signals.values():
         if signal.facts.what not in skipped:
             yield _Change(incident_id(signal.facts, signal.anchor), None, signal.facts)

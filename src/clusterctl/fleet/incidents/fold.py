@@ -54,6 +54,8 @@ def _opened(payload: IncidentOpened, state: IncidentState, event: Event) -> Inci
         resolved_at=None,
         revision=state.revision + 1,
         change="",
+        resolved_by="",
+        still_seen=False,
     )
 
 
@@ -64,7 +66,17 @@ def _updated(payload: IncidentUpdated, state: IncidentState, event: Event) -> In
 
 @_applied.register
 def _resolved(payload: IncidentResolved, state: IncidentState, event: Event) -> IncidentState:
-    return replace(state, updated_at=event.at, resolved_at=event.at, revision=state.revision + 1, change=payload.reason)
+    if state.resolved_at is not None:
+        return replace(state, still_seen=False)  # its end, after an operator had resolved it
+    return replace(
+        state,
+        updated_at=event.at,
+        resolved_at=event.at,
+        revision=state.revision + 1,
+        change=f"by {event.actor}: {payload.reason}" if payload.by_hand else payload.reason,
+        resolved_by=event.actor if payload.by_hand else "",
+        still_seen=payload.by_hand,
+    )
 
 
 @_applied.register

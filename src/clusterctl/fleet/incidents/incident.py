@@ -187,6 +187,8 @@ class IncidentState:
     change      what the last update changed; why it was resolved
     deliveries  by channel
     ticket      one without a key where none is filed
+    resolved_by the operator who resolved it by hand; empty otherwise
+    still_seen  an operator resolved it, and what it is about was not seen to end since: nothing of it opens another one
     """
 
     id: str
@@ -199,6 +201,8 @@ class IncidentState:
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
     ticket: TicketState = TicketState()
     last_seq: int = 0
+    resolved_by: str = ""
+    still_seen: bool = False
 
     @property
     def open(self) -> bool:
@@ -206,9 +210,11 @@ class IncidentState:
 
     @property
     def unfinished(self) -> bool:
-        """Return whether something of it is left to do: it is open, its ticket is, or messages are to be sent."""
+        """Return whether something of it is left to do: it is open, its ticket is, messages are to be sent, or its end
+        is to be seen.
+        """
         waits = any(delivery.pending for delivery in self.deliveries.values())
-        return self.open or waits or self.ticket_open
+        return self.open or waits or self.ticket_open or self.still_seen
 
     @property
     def ticket_open(self) -> bool:

@@ -91,6 +91,34 @@ def grouped(
     return homes, [_facts(cluster, code, place) for cluster, code, place in _clusters(fresh)]
 
 
+def without_resolved(
+    nodes: Iterable[Stopped], resolved: Sequence[IncidentState]
+) -> tuple[list[Stopped], list[IncidentState]]:
+    """Return the nodes that are in none of the incidents which operators have resolved, and those of these incidents
+    whose nodes have all left quarantine since.
+    """
+    left: list[Stopped] = []
+    seen: set[str] = set()
+    for node in nodes:
+        home = next((incident.id for incident in resolved if _was_of(node, incident)), "")
+        if home:
+            seen.add(home)
+        else:
+            left.append(node)
+    return left, [incident for incident in resolved if incident.id not in seen]
+
+
+def _was_of(node: Stopped, incident: IncidentState) -> bool:
+    """Return whether an incident was about this quarantine of the node, not about an earlier one."""
+    facts = incident.facts
+    if facts is None or incident.resolved_at is None or node.since > incident.resolved_at:
+        return False
+    own = node.member.name, node.member.since
+    if any(member.active and (member.name, member.since) == own for member in facts.members):
+        return True
+    return len(facts.members) >= MOST_MEMBERS and _joins(node, incident, ())  # it does not name all of its nodes
+
+
 def _home(node: Stopped, open_: Sequence[IncidentState], homes: Mapping[str, list[Stopped]]) -> str:
     """Return the id of the open incident that the node belongs to; empty where there is none."""
     for incident in open_:

@@ -33,11 +33,16 @@ class IncidentUpdated(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentResolved(Payload):
+    """`by_hand`: an operator ends it. Else clusterctl does not see it any more, which is also written once about an
+    incident that an operator has resolved before.
+    """
+
     kind: ClassVar = Kind.INCIDENT_RESOLVED
     reason: str
+    by_hand: bool = False
 
     def __str__(self) -> str:
-        return f"resolved: {self.reason}"
+        return f"resolved by hand: {self.reason}" if self.by_hand else f"resolved: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

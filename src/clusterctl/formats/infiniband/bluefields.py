@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clusterctl.fleet.plain_numbers import is_number
 from clusterctl.formats.documents import read_document
 
 _WHERE = "bluefields"
@@ -97,7 +98,7 @@ def _card(card: _Card) -> BlueField:
 def _link(speed: str | None, width: str | None) -> PcieLink | None:
     """Return None for a link that is down or that the kernel does not know (`Unknown`, width 0 or 255)."""
     found = _SPEED.fullmatch(speed or "")
-    if found is None or not (width or "").isdecimal() or not 0 < int(width or 0) <= 32:
+    if found is None or not is_number(width or "") or not 0 < int(width or 0) <= 32:
         return None
     return PcieLink(float(found[1]), int(width or 0))
 

@@ -39,6 +39,7 @@ class MaasRack:
     system_id: str
     hostname: str
     services: Mapping[str, str]
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,8 @@ def pools(body: Any) -> tuple[str, ...]:
 def racks(body: Any) -> tuple[MaasRack, ...]:
     def one(item: Any) -> MaasRack:
         services = {str(service["name"]): str(service["status"]) for service in item["service_set"]}
-        return MaasRack(str(item["system_id"]), str(item["hostname"]), services)
+        addresses = tuple(ipaddress.ip_address(one).compressed for one in item["ip_addresses"])
+        return MaasRack(str(item["system_id"]), str(item["hostname"]), services, addresses)
 
     return _read("rack controllers", lambda: tuple(one(item) for item in body))
 

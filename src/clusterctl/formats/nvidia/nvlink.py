@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.plain_numbers import is_number
 
 _GPU = re.compile(r"^GPU (?P<index>\d{1,18}): (?P<model>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$")
 _LINK = re.compile(r"^\s+Link (?P<link>\d{1,18}): (?:(?P<rate>\d+(?:\.\d+)?) GB/s|<inactive>)$")
@@ -139,11 +140,13 @@ def _require_counters(gpus: Iterable[GpuLinkErrors]) -> None:
 
 
 def _count(value: str, where: str) -> int:
-    if not value.isdecimal():
+    if not is_number(value, _COUNTER_DIGITS):
         raise ParseError(f"no count: {value[:40]!r}", where=where)
     return int(value)
 
 
+_COUNTER_DIGITS = 20
+"""Of a counter of 64 bits."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LEGEND = re.compile(r"^\s+(NIC\d+): (\S+)\s*$")
 _PART = re.compile(r"^(?:GPU\d+|NIC\d+|mlx\d_\d+)$")

@@ -9,6 +9,7 @@
 A HGX board or a GPU that a BMC lists with the host never gives the machine its serial. Other serials are aliases:
 they show that a machine with a swapped board is the same one. A chassis that cannot be read costs its own label alone.
 Where the System links to it and is not labelled, or no label is found, the machine is unknown: it may have the label.
+The same holds for an Assembly that cannot be read.
 Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
 """
 
@@ -96,15 +97,16 @@ def _labels(tree: RedfishTree, host: Resource) -> Iterator[_Label]:
     yield _label(host)
     paths = host.links("Links", "Chassis")
     linked = tree.readable(paths)
-    yield from _tray_labels(tree, host, _trays(linked, host))
-    if len(linked) < len(paths):
+    yield from _tray_labels(tree, host, trays := _trays(linked, host))
+    if len(linked) < len(paths) or _unlabelled(tree, trays):
         return
     members = tree.members(tree.root, "Chassis", whole=False)
     units = [one for one in members if one.path not in {unit.path for unit in linked}]
-    yield from _tray_labels(tree, host, _trays(units, host))
-    for zone in units:
-        if zone.term("ChassisType") == "Zone":
-            yield from _product(zone, host, _assemblies(tree, zone))
+    yield from _tray_labels(tree, host, trays := _trays(units, host))
+    zones = [one for one in units if one.term("ChassisType") == "Zone"]
+    if not _unlabelled(tree, (*trays, *zones)):
+        for zone in zones:
+            yield from _product(zone, host, _assemblies(tree, zone) or ())
 
 
 def _require_legible(host: Resource) -> None:
@@ -122,15 +124,20 @@ def _require_legible(host: Resource) -> None:
 
 
 def _tray_labels(tree: RedfishTree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
-    """Yield the labels of the trays, then those of their products."""
-    assemblies = {tray.path: _assemblies(tree, tray) for tray in trays}
+    """Yield the labels of the trays, then those of their products.
+
+    The serial of a tray with a lost Assembly may be one of its boards: then none of the trays has a serial.
+    """
+    assemblies = {tray.path: _assemblies(tree, tray) or () for tray in trays}
+    lost = _unlabelled(tree, trays)
     for tray in trays:
         label = _label(tray)
         boards = {item.text("SerialNumber") for item in assemblies[tray.path] if "board" in item.text("Name").lower()}
-        own = label.model and label.serial not in boards
+        own = label.model and label.serial not in boards and not lost
         yield _Label(label.manufacturer, label.model, label.serial if own else "")
-    for tray in trays:
-        yield from _product(tray, host, assemblies[tray.path])
+    if not lost:
+        for tray in trays:
+            yield from _product(tray, host, assemblies[tray.path])
 
 
 def _label(resource: Resource) -> _Label:
@@ -155,10 +162,19 @@ def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
     ]
 
 
-def _assemblies(tree: RedfishTree, unit: Resource) -> tuple[Resource, ...]:
-    """Return the FRUs of a chassis; none where it has no Assembly."""
-    path = unit.link("Assembly")
-    return () if path is None else tree.get(path).each("Assemblies")
+def _assemblies(tree: RedfishTree, unit: Resource) -> tuple[Resource, ...] | None:
+    """Return the FRUs of a chassis, none where it has no Assembly; None where the BMC does not give it."""
+
+    def read() -> tuple[Resource, ...]:
+        path = unit.link("Assembly")
+        return () if path is None else tree.get(path).each("Assemblies")
+
+    return tree.attempt(read)
+
+
+def _unlabelled(tree: RedfishTree, units: Iterable[Resource]) -> bool:
+    """Return whether the Assembly of a chassis is lost: it may have had the label that comes first."""
+    return any(_assemblies(tree, one) is None for one in units)
 
 
 def _product(unit: Resource, host: Resource, items: tuple[Resource, ...]) -> Iterator[_Label]:
@@ -197,8 +213,8 @@ def _aliases(tree: RedfishTree, host: Resource, serial: Serial) -> tuple[Serial,
     return tuple(Serial(text) for text in dict.fromkeys(serials) if programmed(text) and text != serial)
 
 
-def _product_serials(assemblies: Iterable[tuple[Resource, ...]]) -> Iterator[str]:
+def _product_serials(assemblies: Iterable[tuple[Resource, ...] | None]) -> Iterator[str]:
     """Yield the serials of the FRUs of each assembly with a product's."""
-    for items in assemblies:
+    for items in filter(None, assemblies):
         if any(_is_labelled(item) and _is_product(item) for item in items):
             yield from (item.text("SerialNumber") for item in items)

@@ -9,6 +9,7 @@ from typing import Any
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
+from clusterctl.formats.redfish.enclosures import forgive_enclosures
 from clusterctl.formats.redfish.tree import (
     ROOT,
     Answers,
@@ -170,8 +171,13 @@ def host_first(tree: RedfishTree) -> tuple[Resource, ...]:
 
 
 def chassis(tree: RedfishTree) -> tuple[Resource, ...]:
-    """Return every chassis that can be read, in the BMC's order. One that is garbled may have any part in it."""
-    return tree.kept(tree.members(tree.root, "Chassis", whole=False), _legible_chassis)
+    """Return every chassis that can be read, in the BMC's order.
+
+    One that is lost may have any part in it, but for the enclosure of a part that was read.
+    """
+    found = tree.kept(tree.members(tree.root, "Chassis", whole=False), _legible_chassis)
+    forgive_enclosures(tree)
+    return found
 
 
 _CHASSIS_LINKS = (

@@ -83,7 +83,8 @@ def _relabelled(node: NodeState, inventory: Inventory, expected: str, kept: str)
 def unread(inventory: Inventory, entries: Sequence[LogEntry]) -> tuple[Finding, ...]:
     """Return one finding on all that the BMC lists and does not give. Checks report what the SKU needs of it."""
     lost = list(dict.fromkeys(str(one) for one in inventory.unread))
-    lost += [f"log: {entry.message}" for entry in entries if entry.message_id == UNREAD]
+    unread_logs = [entry.message for entry in entries if entry.message_id == UNREAD]
+    lost += [f"log: {message}" for message in unread_logs if message not in lost]
     if not lost:
         return ()
     shown = "; ".join(text[:160] for text in lost[:SHOWN])

@@ -113,9 +113,14 @@ class HostFacts:
         return formats.rack_images(self._get(f"rackcontrollers/{rack.system_id}/", ("op", "list_boot_images")).body)
 
     @cached_property
+    def all_subnets(self) -> tuple[Subnet, ...]:
+        """All subnets that MAAS knows."""
+        return formats.subnets(self._get("subnets/").body)
+
+    @cached_property
     def subnets(self) -> tuple[Subnet, ...]:
         """The subnets of the provisioning network. Raises `UsageError` where MAAS lacks the subnet that was named."""
-        found = formats.subnets(self._get("subnets/").body)
+        found = self.all_subnets
         if not self.needs.subnet:
             return tuple(subnet for subnet in found if subnet.dhcp)
         named = tuple(subnet for subnet in found if str(subnet.network) == self.needs.subnet)

@@ -54,8 +54,9 @@ class _Bmc:
 class LoginLimiter:
     """Counts logins by BMC, as its lock-out does: one BMC may answer at several addresses. Thread-safe.
 
-    It is one BMC where certificate and claimed identity are the same. The identity alone proves nothing: a hostile BMC
-    may claim another one's. The certificate alone does not either: some vendors give all their BMCs the same.
+    It is one BMC where an authority certifies one key for both addresses, and the claimed identity is the same. The
+    identity alone proves nothing: a hostile BMC may claim another one's. A certificate that no authority signed does
+    not either: vendors ship whole series with one key, which every owner of such a BMC can read out of its firmware.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class LoginLimiter:
     def login(self, host: str, certificate: str, greeting: Greeting, deadline: Deadline) -> Iterator[None]:
         """Allow one login at a time for each BMC; `AuthenticationError` where it rejected one at any address.
 
-        `certificate` is the SHA-256 of the one that the BMC proved to have; empty: its address identifies the BMC.
+        `certificate` is the SHA-256 of the one that an authority certified; empty: the address identifies the BMC.
         """
         identity = greeting.uuid or greeting.serial or host
         key = (certificate, identity) if certificate else ("", host)
@@ -201,13 +202,14 @@ class _Candidate:
     def identify(self, address: BmcAddress, login: Login, limiter: LoginLimiter) -> None:
         """Log in once, read, log out: to the BMC that showed the service root, and to no other."""
         self.login = login.name
+        certified = "" if address.fingerprint else self.certificate
         root = None if isinstance(self.root, Unreadable) else self.root
         address = replace(address, user=login.user, password=login.password, fingerprint=self.certificate)
         session = RedfishSession(address, self.deadline, self.access, root)
         before = self.requests
         try:
             with closing(session), session.limited(LIMITS):
-                with limiter.login(self.host, self.certificate, self.greeting, self.deadline):
+                with limiter.login(self.host, certified, self.greeting, self.deadline):
                     session.open(self.deadline)
                 self._read(session)
         finally:
