@@ -57,6 +57,12 @@ def other_drives(site: Site, node: str) -> str:
     return "wipes the start and the end of its other drives (MAAS)" if backend_of(site, node) == "maas" else ""
 
 
+def erasing_backend(site: Site, node: str) -> str:
+    """Return the name of what erases the node's drives: its installer, or our own PXE where nothing installs it."""
+    found = backend_of(site, node)
+    return "pxe" if found == "existing" and site.settings.pxe is not None else found
+
+
 def never_installed(site: Site, node: NodeState | NodeSummary) -> bool:
     """Return whether clusterctl leaves the node's OS as it is: it was adopted, or its backend is `existing`."""
     return node.adopted or backend_of(site, node.name) == "existing"
