@@ -52,6 +52,7 @@ class Hca(_Record):
     """`interface` is the network interface that carries its traffic in the lab, with the address `mac`.
 
     ethernet     its link layer is Ethernet; `switch` is its LLDP neighbour then, if any
+    lossless     flow control is on for its RDMA traffic
 
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
@@ -85,6 +86,7 @@ class Hca(_Record):
     interface: str
     lid: int
     ethernet: bool
+    lossless: bool
     mac: str
     switch: EthernetSwitch | None
 
@@ -167,6 +169,7 @@ class Facts(_Record):
     starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     storage_slow    it reads from the site's storage slowly
+    pool_degraded   it has a ZFS pool of its data drives, which has given the last of them up
     """
 
     name: str
@@ -200,6 +203,7 @@ class Facts(_Record):
     bluefield_dpu: bool
     nvswitch_slow: bool
     storage_slow: bool
+    pool_degraded: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     fans: tuple[Fan, ...]
