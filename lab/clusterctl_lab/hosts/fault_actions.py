@@ -276,7 +276,7 @@ _GIVE_POOL = f"""
 mkdir -p /etc/clusterctl {MOUNTPOINT}
 echo '{{"mountpoint": "{MOUNTPOINT}", "pool": "{POOL}"}}' >/etc/clusterctl/zfs_pool.json
 """
-"""The record of the role zfs_pool. `zpool` and `findmnt` are stand-ins: a namespace has the kernel of the controller."""
+"""The record of the role zfs_pool. `zpool` and `findmnt` are stand-ins: a namespace has the kernel of the machine."""
 
 _TAKE_POOL = f"""
 rm -f /etc/clusterctl/zfs_pool.json
