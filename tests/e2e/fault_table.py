@@ -114,8 +114,9 @@ site that defines the hosts' network.
 
 Each check and each load finds a fault here, except two: `roce` (its adapters are in InfiniBand mode: tests/burnin/test_roce.py)
 and `ethernet_pairs` (in no suite of a lab; real iperf3 between hosts, one of them shaped: tests/burnin/test_on_lab_hosts.py).
-The hosts of a lab have a stand-in for ZFS; a disk pulled from a real pool is found on virtual metal (tests/metal/test_roles_on_metal.py), and so is an MTU that changes while it runs
-(tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py).
+The hosts of a lab have a stand-in for ZFS; a disk pulled from a real pool is found on virtual metal
+(tests/metal/test_roles_on_metal.py), and so is an MTU that changes while it runs (tests/metal/test_pxe_install.py; networkd's
+own output: tests/formats/host/test_networkd.py).
 
 """
 
