@@ -66,9 +66,9 @@ class BootHandlers:
         }
 
     def answer(self, call: Call) -> ChannelReply:
-        """Return the reply to a call of the service; what is unknown is not found."""
+        """Return the reply to a call of the service; what is unknown, or comes from elsewhere, is not found."""
         answer = self._calls.get(call.kind)
-        return answer(call) if answer is not None else NOT_FOUND
+        return answer(call) if answer is not None and not self._is_from_elsewhere(call) else NOT_FOUND
 
     def boot(self, mac: Mac, serial: str) -> str:
         """Return the iPXE script that leads the machine with this card to the one of its attempt.
@@ -215,6 +215,19 @@ class BootHandlers:
         done = partial(finished, state=AttemptState.DONE, reason="")
         moved = self._move(attempt, lambda now: replace(done(now, now=self._now()), address=host))
         return OK if moved is not None and moved.state is AttemptState.DONE else NOT_FOUND
+
+    def _is_from_elsewhere(self, call: Call) -> bool:
+        """Return whether our DHCP reserves another address for the machine than the one that asks; note the attempt."""
+        if call.kind == "boot":
+            return False  # it gets no secret
+        start = call.kind == "start"
+        attempt = self._attempts.by_ticket(call.token) if start else self._attempts.by_token(call.token)
+        if attempt is None or (attempt.is_allowed if start else attempt.may_use_token)(call.host):
+            return False
+        what = "asked for its installer" if start else f"used its token ({call.name or call.kind})"
+        where = _address(call.host) or "an unknown address"
+        self._attempts.note(attempt, f"{where} {what} and got no answer: {attempt.only_from} is reserved for it")
+        return True
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
