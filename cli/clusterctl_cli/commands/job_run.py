@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.job_policy import JobPolicy
     from clusterctl.jobs.supervision import SupervisedRun
     from clusterctl.operations.job_run import JobRunRequest
+    from clusterctl_cli.approval import RunLog
 
 _SETUP = "A hang before the first steps: no progress for so long.  [default: 30min]"
 _HANG = "A hang later: no progress for so long, at the least.  [default: 5min]"
@@ -116,23 +117,22 @@ def run(ctx: click.Context, options: RunOptions) -> None:
     """
     from clusterctl.operations import job_run
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.approval import Flags, approve, observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     request = _request(options)
     context = open_context(options.folder)
     preview = job_run.preview(context, request)
     if not approve(preview, Flags(yes=options.yes, dry_run=options.dry_run, as_json=options.as_json)):
         return
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         control = Control(preview.digest, print_event, cancelled)
         found = job_run.run(context, request, control)
         if options.watch:
             from clusterctl.operations import job_watch
 
             found = job_watch.watch(context, job_watch.WatchRequest(run=found.id), control)
-    _finish(ctx, found, as_json=options.as_json)
+    _finish(ctx, found, log, as_json=options.as_json)
 
 
 @click.command("watch")
@@ -152,15 +152,14 @@ def watch(ctx: click.Context, *, job: str, every: float | None, folder: Path, as
     """
     from clusterctl.operations import job_watch
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     request = job_watch.WatchRequest(run=job, poll_s=every or job_watch.POLL_S)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         found = job_watch.watch(context, request, Control(on_event=print_event, cancelled=cancelled))
-    _finish(ctx, found, as_json=as_json)
+    _finish(ctx, found, log, as_json=as_json)
 
 
 @click.command("stop")
@@ -175,9 +174,8 @@ def stop(*, job: str, reason: str, yes: bool, dry_run: bool, folder: Path, as_js
     from clusterctl.operations import job_watch
     from clusterctl.operations.job_runs import named
     from clusterctl.operations.operation import Control, Effect, Preview
-    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.approval import Flags, approve, observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     found = named(context, job)
@@ -185,15 +183,18 @@ def stop(*, job: str, reason: str, yes: bool, dry_run: bool, folder: Path, as_js
     preview = Preview(operation="job stop", question=f"Stop {found.id}?", effects=(Effect(node=found.id, text=text),))
     if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
         return
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         request = job_watch.StopRequest(run=found.id, reason=reason)
         found = job_watch.stop(context, request, Control(on_event=print_event, cancelled=cancelled))
     _print(found, as_json=as_json)
+    log.print_path(0)
 
 
-def _finish(ctx: click.Context, found: SupervisedRun, *, as_json: bool) -> None:
+def _finish(ctx: click.Context, found: SupervisedRun, log: RunLog, *, as_json: bool) -> None:
     _print(found, as_json=as_json)
-    ctx.exit(1 if found.outcome is not None and found.outcome.value != "completed" else 0)
+    exit_code = 1 if found.outcome is not None and found.outcome.value != "completed" else 0
+    log.print_path(exit_code)
+    ctx.exit(exit_code)
 
 
 def _print(found: SupervisedRun, *, as_json: bool) -> None:
