@@ -239,6 +239,13 @@ def test_lost_answers_are_asked_for_again(served: ServedAttempts) -> None:
     assert served.now.state is AttemptState.REFUSED
 
 
+def test_a_flood_of_wrong_requests_writes_one_note(served: ServedAttempts) -> None:
+    """Each note is written to the disk, which would hold up all machines."""
+    for number in range(5):
+        assert "serial is another one" in served.boot(serial=f"WRONG{number}")
+    assert "WRONG0" in served.attempts.noted(served.attempt)
+
+
 def asked_from(address: str, served: ServedAttempts, path: str, body: str | None = None) -> int:
     """Return the status of a request from this address of loopback."""
     with requests.Session() as session:
