@@ -38,17 +38,24 @@ from tests.events import advances, new_event
 from tests.steps.fakes import inventory
 
 SKU = "dell-xe9680-h100"
+RECORDED = 1767323045.0
+"""When the answer was recorded, by its own clock."""
 
 
 @dataclass(frozen=True)
 class OneServer:
-    """Meets `Shell`: every host is the one server, each on a connection of its own."""
+    """Meets `Shell`: every host is the one server, each on a connection of its own. It answers with the host's serial
+    and with its time.
+    """
 
     shell: ParamikoShell
     known: HostAddress
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
-        return self.shell.run(replace(self.known, name=host.name), argv, stdin, deadline)
+        ran = self.shell.run(replace(self.known, name=host.name), argv, stdin, deadline)
+        own = ran.value.stdout.replace(SERIAL, f"{SERIAL}{int(host.name.removeprefix('node'))}")
+        own = own.replace(f'"started": {RECORDED},', f'"started": {time.time()},', 1)
+        return replace(ran, value=replace(ran.value, stdout=own))
 
 
 def described(number: int) -> list[NewEvent]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import resource
 from typing import Any
 
 import pytest
@@ -52,6 +54,40 @@ def test_point_to_point_operations_are_left_out() -> None:
     """Their numbers are of a pair of ranks."""
     (state,) = parse_dump(dump(entry(5), entry(99, "started", is_p2p=True)), rank=0, where="x").groups
     assert state.sequence == 5
+
+
+def nested(depth: int) -> bytes:
+    """Return the opcodes of a tuple that holds another one twice, and so on."""
+    first = b")q\x00"
+    return first + b"".join(b"h%ch%c\x86q%c" % (one, one, one + 1) for one in range(depth))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02}X\x07\x00\x00\x00versionr\xff\xff\xff\x7fK\x01s.",
+        b"\x80\x02}" + nested(60) + b"K\x01s.",
+        b"\x80\x02}" + b")" + b"2\x86" * 60 + b"K\x01s.",
+        dump(entry(5, time_created_ns=10**400, collective_seq_id=10**400)),
+        dump(entry(5, profiling_name=[[]] * 3, process_group=([[]],)), version=[[]]),
+    ],
+    ids=["a memo of 16 GiB", "a hash of 2^60 steps", "the same by DUP", "endless numbers", "containers for texts"],
+)
+@pytest.mark.timeout(30)
+def test_a_short_dump_takes_little_memory_and_time(content: bytes) -> None:
+    """Found by fuzzing: 40 bytes took 13 GiB. Each is refused, or read without what it holds in place of a value."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with contextlib.suppress(ParseError):
+        record = parse_dump(content, rank=0, where="x")
+        assert [(one.sequence, one.created) for one in record.groups] == [(-1, None)]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_tuples_of_texts_may_be_shared() -> None:
+    """Python's pickler writes an equal name once; PyTorch's too."""
+    named = ("0", "default_pg")
+    (state,) = parse_dump(dump(*(entry(one, process_group=named) for one in range(5))), rank=0, where="x").groups
+    assert state.sequence == 4
 
 
 class Harmful:

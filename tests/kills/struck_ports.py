@@ -25,6 +25,7 @@ from clusterctl.ports import (
     Claims,
     CounterReader,
     Deadline,
+    Eraser,
     FabricReader,
     HostAddress,
     Images,
@@ -45,6 +46,7 @@ from clusterctl.ports import (
     TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.certificates import CertificateBmcs
 from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
@@ -112,6 +114,9 @@ class StruckJournal:
 
     def each_state(self) -> Iterator[NodeState]:
         return self.inner.each_state()
+
+    def names(self) -> Mapping[str, NodeId]:
+        return self.inner.names()
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
@@ -281,8 +286,16 @@ class StruckOutside:
         return self._inner.services
 
     @property
+    def certificates(self) -> CertificateBmcs:
+        return self._inner.certificates
+
+    @property
     def power_logins(self) -> PowerLogins:
         return self._inner.power_logins
+
+    @property
+    def eraser(self) -> Eraser:
+        return self._inner.eraser
 
     @cached_property
     def installer(self) -> StruckInstaller:

@@ -164,6 +164,14 @@ class WorldOutside:
         raise AssertionError("no BMC may be set")
 
     @property
+    def eraser(self) -> NoReturn:
+        raise AssertionError("no drive may be erased")
+
+    @property
+    def certificates(self) -> NoReturn:
+        raise AssertionError("no BMC gets a certificate")
+
+    @property
     def power_logins(self) -> NoReturn:
         raise AssertionError("no login may be reported")
 

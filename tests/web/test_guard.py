@@ -15,9 +15,11 @@ from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.metrics import FleetMetrics
+from clusterctl_web.change_feed import ChangeFeed
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
+from clusterctl_web.node_view import NodeViews
 from clusterctl_web.pages import Pages
 from clusterctl_web.rate_limit import RateLimit, StreamLimit, address_key
 from clusterctl_web.rendering import Renderer
@@ -171,7 +173,8 @@ def test_a_stream_ends_with_its_session(site: SiteContext, tmp_path: Path) -> No
     assert user is not None
     cookie = sessions.of_user(user)
     live = LiveFleet(site)
-    pages = Pages(live, Renderer(site.site.settings), sessions, streams, FleetMetrics(site), LiveOrders(live))
+    views, feed = NodeViews(live, LiveOrders(live)), ChangeFeed(live)
+    pages = Pages(live, Renderer(site.site.settings), sessions, streams, FleetMetrics(site), views, feed)
     assert streams.take("viewer")
 
     async def read() -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
@@ -19,8 +20,12 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location
 from clusterctl.fleet.payloads.decisions import NodeRetired
 from clusterctl.operations.context import SiteContext, open_site
-from clusterctl_web.live_fleet import LiveFleet, racks
-from clusterctl_web.rendering import tile_html
+from clusterctl.operations.reports import WorkOrders
+from clusterctl_web.change_feed import ChangeFeed
+from clusterctl_web.live_fleet import LiveFleet, Tile, racks
+from clusterctl_web.live_orders import LiveOrders
+from clusterctl_web.node_view import NodeViews
+from clusterctl_web.rendering import RacksHtml, tile_html
 from clusterctl_web.service import serve
 from clusterctl_web.sessions import SignInRules, StartToken
 from tests.cli.site_of_three import quarantined, write
@@ -156,6 +161,75 @@ def test_only_what_has_changed_is_read_again(own: SiteContext, monkeypatch: pyte
     last, tiles = live.changed(seq)
     assert list(tiles) == ["n1"]
     assert last > seq
+
+
+def test_all_open_pages_share_one_reading_and_one_rendering(own: SiteContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of fifty streams one asks the journal, and all get the same text; a late one gets what it does not know yet."""
+    live = CountedFleet(own)
+    feed, first = ChangeFeed(live), live.refresh()
+    own.journal.append([new_event("node", "id-n1", Kind.NODE_ADDRESSED, {"address": "10.0.1.9"})])
+    monkeypatch.setattr("clusterctl_web.live_fleet.POLL_S", 0.0)
+    own.journal.append([new_event("node", "id-n2", Kind.NODE_ADDRESSED, {"address": "10.0.1.10"})])
+
+    async def all_streams() -> list[tuple[int, str]]:
+        found = [await feed.after(first) for _ in range(50)]
+        return [*found, await feed.after(first + 1), await feed.after(found[0][0])]
+
+    *texts, late, nothing = anyio.run(all_streams)
+    assert live.read == [first, first + 1], "once for each page that knows something else"
+    assert len({id(text) for _, text in texts}) == 1
+    assert [name in texts[0][1] for name in ("tile-n1", "tile-n2")] == [True, True]
+    assert [name in late[1] for name in ("tile-n1", "tile-n2")] == [False, True]
+    assert nothing == (texts[0][0], "")
+
+
+class CountedFleet(LiveFleet):
+    """Keeps from which event on the tiles were asked for."""
+
+    def __init__(self, context: SiteContext) -> None:
+        super().__init__(context)
+        self.read: list[int] = []
+
+    def changed(self, since: int) -> tuple[int, Mapping[str, Tile]]:
+        self.read.append(since)
+        return super().changed(since)
+
+
+def test_racks_are_drawn_once_for_each_change(own: SiteContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same racks and the same text for all readers; after an event others; and after a while, since a hold ends."""
+    monkeypatch.setattr("clusterctl_web.live_fleet.POLL_S", 0.0)
+    live, html = LiveFleet(own), RacksHtml()
+    first, drawn = live.racks(), html.of(live.racks())
+    assert live.racks() is first
+    assert html.of(live.racks())[0] is drawn[0]
+    assert drawn[1] == {"gold": 1, "quarantined": 1, "seen": 1}
+    own.journal.append([new_event("node", "id-n1", Kind.HOLD_SET, {"reason": "a fan", "until": None})])
+    assert html.of(live.racks())[1] == {"on hold": 1, "quarantined": 1, "seen": 1}
+    monkeypatch.setattr("clusterctl_web.live_fleet.DRAWN_S", 0.0)
+    assert live.racks() is not live.racks()
+
+
+def test_what_nodes_share_is_read_once_for_each_change(own: SiteContext) -> None:
+    """Offenders and work orders; a node's own state, cause and history are always those of the journal."""
+    live = LiveFleet(own)
+    orders = CountedOrders(live)
+    views = NodeViews(live, orders)
+    own.journal.append([new_event("node", "id-n2", Kind.HOLD_SET, {"reason": "a fan", "until": None})])
+    first = views.of("n2")
+    assert (first.orders, "a fan" in first.cause, first.events[-1].kind) == ([1], True, Kind.HOLD_SET)
+    assert views.of("n2").orders == [1]
+    assert views.of("n1").orders == ()
+    assert orders.read == 1
+
+
+class CountedOrders(LiveOrders):
+    """Counts how often the work orders are read."""
+
+    read = 0
+
+    def current(self) -> WorkOrders:
+        self.read += 1
+        return super().current()
 
 
 def test_racks_stand_in_natural_order_the_highest_unit_on_top(context: SiteContext) -> None:

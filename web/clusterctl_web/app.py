@@ -17,14 +17,17 @@ from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import INCIDENTS, NODES, PLANS, Orders
 from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api, error_json, json_response, status_of
+from clusterctl_web.change_feed import ChangeFeed
 from clusterctl_web.downtime_page import DowntimePage
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import Guard
+from clusterctl_web.job_orders import JobOrders
 from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 from clusterctl_web.node_api import NodeApi
 from clusterctl_web.node_details import MachineReads, NodeDetails
+from clusterctl_web.node_view import NodeViews
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.plan_pages import PlanPages
@@ -42,8 +45,8 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
     sessions = UserSessions(access)
     streams = StreamLimit()
     work, reads = LiveOrders(live), MachineReads()
-    pages = Pages(live, renderer, sessions, streams, figures, work)
-    orders = Orders(live.context.site.folder)
+    pages = Pages(live, renderer, sessions, streams, figures, NodeViews(live, work), ChangeFeed(live))
+    orders, jobs = Orders(live.context.site.folder), JobViews(live.context)
     more = [
         *ActionPages(orders, renderer, NODES).routes(),
         *ActionPages(orders, renderer, PLANS).routes(),
@@ -56,7 +59,8 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
         *NodeDetails(live, renderer, figures, reads).routes(),
         *NodeApi(live, figures, reads).routes(),
         *PlanPages(live.context, renderer).routes(),
-        *JobPages(JobViews(live.context), renderer).routes(),
+        *JobOrders(jobs, streams, pages.validity).routes(),
+        *JobPages(jobs, renderer).routes(),
         *DowntimePage(live.context, renderer).routes(),
     ]
     return Starlette(

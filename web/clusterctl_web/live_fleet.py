@@ -17,6 +17,8 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
 from clusterctl.ports import Journal
 
+DRAWN_S = 10.0
+"""So long the same racks are drawn while no event comes: a hold ends without one."""
 POLL_S = 1.0
 """The journal is asked for new events at most this often, by all readers of the page together."""
 
@@ -92,6 +94,8 @@ class LiveFleet:
     _seq: int = -1
     _asked: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _drawn: tuple[int, float, tuple[Rack, ...]] = (-1, 0.0, ())
+    _drawing: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, *, at_once: bool = False) -> int:
         """Read what has changed; return the number of the last event that is known.
@@ -157,7 +161,14 @@ class LiveFleet:
             return tuple(one.summary for one in self._known.values())
 
     def racks(self) -> tuple[Rack, ...]:
-        return racks(self.summaries(), current_time())
+        """Return the racks with their nodes: the same object for all readers, until something changes."""
+        seq = self.refresh()
+        with self._drawing:
+            drawn, at, found = self._drawn
+            if drawn < seq or time.monotonic() - at >= DRAWN_S:
+                at, found = time.monotonic(), racks(self.summaries(), current_time())
+                self._drawn = seq, at, found
+            return found
 
     def changed(self, since: int) -> tuple[int, Mapping[str, Tile]]:
         """Return the last event's number, and the tiles of nodes with events after `since`, by name."""

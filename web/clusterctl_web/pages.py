@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 
 from starlette.concurrency import run_in_threadpool
@@ -14,20 +13,18 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Verdict
 from clusterctl.fleet.hardware.parts import fitted
 from clusterctl.fleet.peer_text import visible
-from clusterctl.fleet.state import NodeState
-from clusterctl.operations.explanation import explain
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.actions import NODES
 from clusterctl_web.api import json_response
+from clusterctl_web.change_feed import ChangeFeed
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
-from clusterctl_web.live_orders import LiveOrders
+from clusterctl_web.node_view import NodeViews
 from clusterctl_web.rate_limit import StreamLimit
-from clusterctl_web.rendering import Renderer, tile_html
+from clusterctl_web.rendering import RacksHtml, Renderer
 from clusterctl_web.search import found_nodes, words_of
 from clusterctl_web.sessions import UserSessions
 
@@ -47,7 +44,9 @@ class Pages:
     sessions: UserSessions
     streams: StreamLimit
     figures: FleetMetrics
-    orders: LiveOrders
+    views: NodeViews
+    feed: ChangeFeed
+    racks: RacksHtml = field(default_factory=RacksHtml)
 
     def routes(self) -> list[Route]:
         return [
@@ -65,11 +64,7 @@ class Pages:
 
     def _fleet(self, request: Request) -> Response:
         seq = self.live.refresh()
-        racks = self.live.racks()
-        counts: dict[str, int] = {}
-        for rack in racks:
-            for tile in rack.tiles:
-                counts[tile.mark] = counts.get(tile.mark, 0) + 1
+        racks, counts = self.racks.of(self.live.racks())
         return self.renderer.html(request, "fleet.html.j2", racks=racks, counts=counts, seq=seq)
 
     async def search(self, request: Request) -> Response:
@@ -100,15 +95,10 @@ class Pages:
         silent = 0.0
         with self.streams.held(user):
             while valid():
-                last, tiles = await run_in_threadpool(self.live.changed, since)
-                if tiles:
-                    data = {visible(name): tile_html(tile) for name, tile in tiles.items()}
-                    yield f"id: {last}\ndata: {json.dumps(data)}\n\n"
+                since, text = await self.feed.after(since)
+                if text or silent >= KEEP_ALIVE_S:
+                    yield text or ": still here\n\n"
                     silent = 0.0
-                elif silent >= KEEP_ALIVE_S:
-                    yield ": still here\n\n"
-                    silent = 0.0
-                since = last
                 await asyncio.sleep(POLL_S)
                 silent += POLL_S
 
@@ -116,9 +106,8 @@ class Pages:
         return await run_in_threadpool(self._node, request, request.path_params["name"])
 
     def _node(self, request: Request, name: str) -> Response:
-        context = self.live.context
-        state = self.live.node(name)
-        events = list(context.journal.history(Stream.NODE, state.id))
+        view = self.views.of(name)
+        state, events = view.state, view.events
         order = {verdict: -verdict.rank for verdict in Verdict}
         reports = {
             step: sorted(report.findings, key=lambda finding: order[finding.verdict])
@@ -128,21 +117,14 @@ class Pages:
             request,
             "node.html.j2",
             node=state,
-            why=explain(context, state, self.live.known()),
+            why=view,
             actions=NODES.offered(actor_of(request)),
             reports=reports,
             parts=list(fitted(state)),
-            orders=self._orders(state),
+            orders=view.orders,
             events=events[: -MOST_EVENTS - 1 : -1],
             older=max(0, len(events) - MOST_EVENTS),
         )
-
-    def _orders(self, state: NodeState) -> list[int]:
-        """Return the numbers of the work orders about a node."""
-        if state.stopped_at is None:
-            return []
-        found = self.orders.current().orders
-        return [order.number for order in found if any(node.name == state.name for node in order.nodes)]
 
     async def evidence(self, request: Request) -> Response:
         """Send one piece of evidence as plain text, without secrets, unprintable characters made visible."""

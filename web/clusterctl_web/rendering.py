@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
@@ -17,7 +20,7 @@ from clusterctl.fleet.peer_text import visible
 from clusterctl.fleet.quantity import figure
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
-from clusterctl_web.live_fleet import Tile
+from clusterctl_web.live_fleet import Rack, Tile
 
 NAVIGATION = (
     ("/", "Fleet"),
@@ -75,6 +78,22 @@ def tile_html(tile: Tile) -> Markup:
 
 
 TEMPLATES.globals["tile"] = tile_html
+
+
+@dataclass
+class RacksHtml:
+    """The racks as HTML: rendered once for all readers, until they have changed. Thread-safe."""
+
+    _made: tuple[tuple[Rack, ...], Markup, Mapping[str, int]] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, racks: tuple[Rack, ...]) -> tuple[Markup, Mapping[str, int]]:
+        """Return the racks, escaped, and the number of tiles by their marks."""
+        with self._lock:
+            if self._made is None or self._made[0] is not racks:
+                html = Markup(TEMPLATES.get_template("racks.html.j2").render(racks=racks))  # noqa: S704 — it escapes
+                self._made = racks, html, Counter(tile.mark for rack in racks for tile in rack.tiles)
+            return self._made[1], self._made[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from clusterctl.formats.host.kernel_log import Message, template
@@ -26,19 +26,19 @@ class KnownLines:
     def test(self) -> KnownTest:
         """Return a test for these and the shipped ones."""
         usual, severe = ((*shipped_patterns(severe=severe), *self.patterns) for severe in (False, True))
-        return KnownTest(self.templates, _combined(usual), _combined(severe))
+        return KnownTest(self.templates, _combined(usual), functools.partial(_combined, severe))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTest:
-    """Return True for a message that is known."""
+    """Return True for a message that is known. `severe`: compiled for the first severe message; few nodes have one."""
 
     templates: frozenset[str]
     usual: re.Pattern[str]
-    severe: re.Pattern[str]
+    severe: Callable[[], re.Pattern[str]]
 
     def __call__(self, message: Message) -> bool:
-        pattern = self.severe if message.level in SEVERE else self.usual
+        pattern = self.severe() if message.level in SEVERE else self.usual
         return pattern.search(message.text) is not None or template(message.text) in self.templates
 
 

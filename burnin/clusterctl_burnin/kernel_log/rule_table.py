@@ -1220,8 +1220,8 @@ def shipped_rules() -> KernelLogRules:
     """Return the rules, with the names in their patterns replaced."""
     return KernelLogRules(
         tuple(replace(rule, patterns=tuple(map(_with_names, rule.patterns))) for rule in RULES),
-        tuple(re.compile(_with_names(pattern)) for pattern in SUSPICIOUS),
-        tuple(re.compile(_with_names(pattern)) for pattern in NEEDED),
+        tuple(map(_with_names, SUSPICIOUS)),
+        tuple(map(_with_names, NEEDED)),
     )
 
 

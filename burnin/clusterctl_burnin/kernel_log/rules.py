@@ -63,11 +63,11 @@ _SUBJECTS = {"memory": "node", "drive": "node", "nvme": "node"}
 
 @dataclass(frozen=True, slots=True)
 class KernelLogRules:
-    """All rules, in order."""
+    """All rules, in order. `suspicious`, `needed`: patterns, which few nodes have a message for."""
 
     rules: tuple[Rule, ...]
-    suspicious: tuple[re.Pattern[str], ...]
-    needed: tuple[re.Pattern[str], ...]
+    suspicious: tuple[str, ...]
+    needed: tuple[str, ...]
 
     def match(self, text: str) -> Hit | None:
         """Return the first rule that fits the message."""
@@ -79,11 +79,11 @@ class KernelLogRules:
 
     def suspects(self, text: str) -> bool:
         """Return True where a message that no rule knows reports an error of the hardware or of its driver."""
-        return any(pattern.search(text) for pattern in self.suspicious)
+        return any(compiled(pattern).search(text) for pattern in self.suspicious)
 
     def concerns_training(self, text: str) -> bool:
         """Return True where a driver of a part that training needs has written the message."""
-        return any(pattern.search(text) for pattern in self.needed)
+        return any(compiled(pattern).search(text) for pattern in self.needed)
 
 
 @functools.cache

@@ -20,6 +20,7 @@ class Act(enum.StrEnum):
     SCHEDULER_REBOOT = "scheduler.reboot"
     LOG_CLEAR = "log.clear"
     BMC_SERVICES = "bmc.services"
+    BMC_CERTIFICATE = "bmc.certificate"
     PASSWORD_CHANGE = "password.change"  # noqa: S105 — no password
     PASSWORD_SHARE = "password.share"  # noqa: S105 — likewise
     INVENTORY_BOOT = "discover.boot"
@@ -79,6 +80,15 @@ class PasswordDetails(Details):
 
     number: int
     proof: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateDetails(Details):
+    """SHA-256 of DER: the certificate before, the BMC's request, and the certificate that was issued for it."""
+
+    before: str
+    request: str = ""
+    issued: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +174,13 @@ AnyDetails = (
     | PowerDetails
     | PortDetails
     | PlaceDetails
+    | CertificateDetails
 )
 DETAILS: Mapping[Act, type[Details]] = {
     Act.MEDIA_BOOT: ImageDetails,
     Act.MEDIA_EJECT: ImageDetails,
     Act.SCHEDULER_REBOOT: SchedulerRebootDetails,
+    Act.BMC_CERTIFICATE: CertificateDetails,
     Act.PASSWORD_CHANGE: PasswordDetails,
     Act.CONFIGURE_REBOOT: RebootDetails,
     Act.SETTINGS_FIRMWARE: FlashDetails,

@@ -144,12 +144,12 @@ class _Fields:
         self._kind = kind
 
     @functools.cached_property
-    def _readers(self) -> tuple[tuple[str, str, Read, bool], ...]:
-        """Name, name in the document, reader, and whether the document must have it."""
+    def _readers(self) -> tuple[tuple[str, str, Read, frozenset[type], bool], ...]:
+        """Name, name in the document, reader, types of values that stay as they are, and whether it is required."""
         hints = typing.get_type_hints(self._kind, include_extras=True)
         absent = dataclasses.MISSING
         return tuple(
-            (one.name, _alias(hints[one.name]) or one.name, reader(hints[one.name]), required)
+            (one.name, _alias(hints[one.name]) or one.name, reader(hints[one.name]), _kept(hints[one.name]), required)
             for one in dataclasses.fields(self._kind)
             if one.init
             for required in [one.default is absent and one.default_factory is absent]
@@ -162,14 +162,22 @@ class _Fields:
             raise MisfitError("must be an object")
         found, key = {}, ""
         try:
-            for name, key, read, required in self._readers:
+            for name, key, read, kept, required in self._readers:
                 if key in value:
-                    found[name] = read(value[key])
+                    one = value[key]
+                    found[name] = one if type(one) in kept else read(one)
                 elif required:
                     _lack_field()
         except MisfitError as error:
             raise MisfitError(error.message, (key, *error.path)) from None
         return self._kind(**found)
+
+
+def _kept(kind: Any) -> frozenset[type]:
+    """Return the types of values that the reader of `kind` returns unchanged: a fleet's documents are mostly these."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return frozenset(one for one in typing.get_args(kind) if one in _SCALARS)
+    return frozenset({kind}) if kind in _SCALARS else frozenset()
 
 
 def _lack_field() -> typing.NoReturn:
@@ -199,7 +207,7 @@ def _generic(origin: Any, arguments: tuple[Any, ...]) -> Read:
     if origin is tuple and arguments[1:] != (Ellipsis,):
         return functools.partial(_fixed, tuple(map(reader, arguments)))
     if issubclass(origin, tuple | frozenset):
-        return functools.partial(_items, origin, reader(arguments[0]))
+        return functools.partial(_items, origin, reader(arguments[0]), _kept(arguments[0]))
     raise TypeError(f"no reader for {origin}")
 
 
@@ -255,8 +263,10 @@ def _mapping(read_key: Read, read: Read, value: Any) -> Any:
     return found
 
 
-def _items(kind: Any, read: Read, value: Any) -> Any:
+def _items(kind: Any, read: Read, kept: frozenset[type], value: Any) -> Any:
     _expect_list(value)
+    if kept.issuperset(map(type, value)):
+        return kind(value)
     found = []
     try:
         for item in value:

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import pickle
+import pickletools
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from clusterctl.fleet.errors import ParseError
 
 MAX_BYTES = 64 * 1024 * 1024
 _MAJOR = 2
+_PUTS, _GETS = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}), frozenset({"GET", "BINGET", "LONG_BINGET"})
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "TUPLE": None, "FROZENSET": None}
+"""With the number of their members; None: all since the last mark."""
+_PLAIN = [["int"], ["int_or_bool"], ["bool"], ["float"], ["bytes_or_str"], ["bytes"], ["str"], ["None"]]
+_MOST_PLAIN = 64
+"""Members of a tuple that may be referred to again."""
+_LARGEST = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,24 +64,62 @@ class _Plain(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"holds the class {module[:60]}.{name[:60]}")
 
-    def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError(f"refers to an object outside of it: {str(pid)[:60]}")
-
 
 def parse_dump(content: bytes, *, rank: int, where: str) -> RankRecord:
     """Return the dump of a rank. Raises `ParseError` where it is cut, too large, or holds anything but plain values."""
     if len(content) > MAX_BYTES:
         raise ParseError(f"is larger than {MAX_BYTES >> 20} MiB", where=where)
     try:
+        _require_bounded(content)
         document = _Plain(io.BytesIO(content)).load()
     except Exception as error:
         raise ParseError(f"is no whole dump of the flight recorder: {type(error).__name__}", where=where) from error
     if not isinstance(document, Mapping) or not isinstance(document.get("entries"), list | tuple):
         raise ParseError("holds no entries", where=where)
-    version = str(document.get("version", ""))[:20]
+    version = _text(document.get("version"))[:20]
     if not version.startswith(f"{_MAJOR}."):
         raise ParseError(f"has version {version!r}; {_MAJOR}.x can be read", where=where)
     return RankRecord(rank=rank, version=version, groups=tuple(_groups(document, where)))
+
+
+def _require_bounded(content: bytes) -> None:
+    """Raise `UnpicklingError` where a few bytes would take memory or time without limit.
+
+    The unpickler keeps room for the largest number of its memo, which a writer counts up from 0. A tuple that holds
+    another one twice, and so on, is short to write, and its hash takes 2 to the power of its depth steps: only tuples
+    of plain values may be referred to again.
+    """
+    nested, numbered = set[int](), 0
+    pushed: deque[str] = deque(maxlen=_MOST_PLAIN)
+    for opcode, argument, _ in pickletools.genops(content):
+        name = opcode.name
+        if name in _PUTS:
+            number = numbered if argument is None else int(argument)
+            if number > numbered:
+                raise pickle.UnpicklingError("skips numbers of its memo")
+            (nested.add if pushed and pushed[-1] == "nested" else nested.discard)(number)
+            numbered += 1
+        elif name == "DUP" or (name in _GETS and argument in nested):
+            raise pickle.UnpicklingError("holds a tuple of containers twice")
+        elif name in _TUPLES:
+            pushed.append("tuple" if _is_flat(pushed, _TUPLES[name]) else "nested")
+        else:
+            pushed.append("mark" if name == "MARK" else "plain" if _is_plain(opcode) else "other")
+
+
+def _is_flat(pushed: deque[str], members: int | None) -> bool:
+    """Return whether the last values that were pushed are plain."""
+    last = list(itertools.islice(reversed(pushed), members))
+    if members is None:
+        if "mark" not in last:
+            return False
+        last = last[: last.index("mark")]
+    return all(kind == "plain" for kind in last)
+
+
+def _is_plain(opcode: pickletools.OpcodeInfo) -> bool:
+    """Return whether it pushes a number, a text or None."""
+    return not opcode.stack_before and [one.name for one in opcode.stack_after] in _PLAIN
 
 
 def _groups(document: Mapping[str, Any], where: str) -> Iterable[GroupState]:
@@ -89,7 +137,7 @@ def _groups(document: Mapping[str, Any], where: str) -> Iterable[GroupState]:
 
 def _group(entry: Mapping[str, Any]) -> str:
     name = entry.get("process_group")
-    return str(name[0] if isinstance(name, list | tuple) and name else entry.get("pg_id", ""))[:100]
+    return _text(name[0] if isinstance(name, list | tuple) and name else entry.get("pg_id"))[:100]
 
 
 def _members(config: Any) -> dict[str, frozenset[int]]:
@@ -98,9 +146,18 @@ def _members(config: Any) -> dict[str, frozenset[int]]:
         return {}
     found = {}
     for name, group in config.items():
-        ranks = group.get("ranks", "") if isinstance(group, Mapping) else ""
-        found[str(name)[:100]] = _numbers(str(ranks)[: 1 << 20])
+        ranks = group.get("ranks") if isinstance(group, Mapping) else None
+        found[_text(name)[:100]] = _numbers(_text(ranks)[: 1 << 20])
     return found
+
+
+def _text(value: object) -> str:
+    """Return a text, or a number as one; nothing of a container, which may be endless."""
+    return value if isinstance(value, str) else str(value) if _is_number(value) else ""
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and abs(value) < _LARGEST
 
 
 @functools.lru_cache(maxsize=4096)
@@ -121,16 +178,16 @@ def _state(name: str, ranks: frozenset[int], entries: Iterable[Mapping[str, Any]
         sequence=_sequence(ordered[-1]) if ordered else -1,
         completed=_sequence(done[-1]) if done else -1,
         created=_created(first) if first is not None else None,
-        operation=str(first.get("profiling_name", ""))[:100] if first is not None else "",
+        operation=_text(first.get("profiling_name"))[:100] if first is not None else "",
         ranks=ranks,
     )
 
 
 def _sequence(entry: Mapping[str, Any]) -> int:
     value = entry.get("collective_seq_id")
-    return value if isinstance(value, int) else -1
+    return value if _is_number(value) else -1
 
 
 def _created(entry: Mapping[str, Any]) -> float | None:
     value = entry.get("time_created_ns")
-    return value / 1e9 if isinstance(value, int | float) else None
+    return value / 1e9 if isinstance(value, float) or _is_number(value) else None

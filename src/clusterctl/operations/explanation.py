@@ -45,13 +45,18 @@ class NodeExplanation:
     @property
     def cause(self) -> str:
         """What keeps the node from going on; empty where nothing does."""
-        hold = str(self.node.hold) if self.held else ""
-        return "; ".join(filter(None, (hold, self.node.cause)))
+        return cause_of(self.node, self.at)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The root findings that stopped it."""
         return tuple(self.node.findings)
+
+
+def cause_of(node: NodeState, now: datetime) -> str:
+    """Return what keeps a node from going on; empty where nothing does."""
+    hold = str(node.hold) if node.held(now) else ""
+    return "; ".join(filter(None, (hold, node.cause)))
 
 
 def explain(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> NodeExplanation:

@@ -49,6 +49,12 @@ def backend_of(site: Site, node: str) -> str:
     )
 
 
+def erasing_backend(site: Site, node: str) -> str:
+    """Return the name of what erases the node's drives: its installer, or our own PXE where nothing installs it."""
+    found = backend_of(site, node)
+    return "pxe" if found == "existing" and site.settings.pxe is not None else found
+
+
 def never_installed(site: Site, node: NodeState | NodeSummary) -> bool:
     """Return whether clusterctl leaves the node's OS as it is: it was adopted, or its backend is `existing`."""
     return node.adopted or backend_of(site, node.name) == "existing"

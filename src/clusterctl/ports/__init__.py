@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         CounterReader,
         FabricReader,
         LinkModel,
+        MasterActivity,
+        MasterReader,
         PortAdmin,
         TableReader,
         TelemetryReader,
@@ -69,6 +71,8 @@ __all__ = [
     "Journal",
     "LinkModel",
     "LogEntry",
+    "MasterActivity",
+    "MasterReader",
     "Milestone",
     "Observed",
     "OfferedKey",
@@ -91,7 +95,8 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel PortAdmin TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel MasterActivity MasterReader PortAdmin "
+    "TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

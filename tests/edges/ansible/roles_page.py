@@ -15,9 +15,10 @@ tests/edges/ansible/roles/ROLE/lab.yml. *Namespace host*: a lab host with system
 kernel, Debian 12; each role that is not left out there is predicted by check mode, applied, applied again without a change,
 and once more as after a run that broke off (tests/edges/ansible/test_roles_lab.py). *Virtual metal*: a machine in QEMU with a kernel of its own. Every template of
 every role is rendered and held against a golden file. On 2026-11-24 the column
-*namespace host* was run with Ubuntu 24.04 hosts, too (63 passed in 21 min; [how](../how-to/lab.md#hosts-of-another-release)). Virtual
-metal ran Debian 12 only: **no role has run on an Ubuntu machine with a kernel and disks of its own**, since no Ubuntu archive could be
-reached where those tests run. Ubuntu 22.04 is supported by what its packages are known to hold. **None of them has run on real hardware yet.**
+*namespace host* was run with Ubuntu 24.04 hosts, too (63 passed in 21 min; [how](../how-to/lab.md#hosts-of-another-release)). The
+cells of tests/metal/test_roles_on_metal.py hold for Debian 12 and for Ubuntu 24.04, installed by clusterctl's own PXE from its own image
+(2026-11-28, kernel 6.8, ZFS of the kernel's package: [11 passed](../soak/2026-11-28-roles-on-ubuntu.md)); other cells of *virtual metal* ran Debian 12 only.
+Ubuntu 22.04 is supported by what its packages are known to hold. **None of them has run on real hardware yet.**
 
 | role | what it does | namespace host | virtual metal | templates rendered |
 | --- | --- | --- | --- | --- |

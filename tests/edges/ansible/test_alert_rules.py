@@ -184,6 +184,32 @@ def test_each_metric_of_a_rule_and_a_panel_is_one_of_an_exporter() -> None:
     assert used - found - own - OF_EACH_HOST - written_by_nodes == set()
 
 
+OF_TARGETS = {"instance", "job", "node", "rack", "unit", "sku"}
+OF_SOME_GPUS = {"GPU_I_ID", "GPU_I_PROFILE", "pod"}
+"""What dcgm-exporter adds for parts of a GPU and on Kubernetes
+(https://github.com/NVIDIA/dcgm-exporter, internal/pkg/rendermetrics).
+"""
+
+
+def test_each_fault_has_the_labels_of_a_scrape() -> None:
+    """A rule that is tested on labels that no exporter writes would be silent on a site."""
+    known: dict[str, set[str]] = {}
+    for text in (*(file.read_text() for file in SCRAPES), busy_site().decode()):
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                name, labels = line.partition("{")[0].partition(" ")[0], re.findall(r'(\w+)="', line)
+                known.setdefault(name, set()).update(labels)
+    used = [one for case in (*CASES["faults"], *CASES["healthy"]) for one in case["series"]]
+    compared = {one: known[one.partition("{")[0]] for one in used if one.partition("{")[0] in known}
+    assert len(compared) >= 60
+    wrong = {
+        one: extra
+        for one, labels in compared.items()
+        if (extra := {*re.findall(r'(\w+)="', one)} - labels - OF_TARGETS - OF_SOME_GPUS)
+    }
+    assert wrong == {}
+
+
 @pytest.mark.skipif(shutil.which("prometheus-node-exporter") is None, reason="node_exporter is not installed")
 def test_the_host_s_metrics_are_those_of_the_installed_exporter() -> None:
     """What needs no special hardware is in a scrape of the distribution's own node_exporter."""

@@ -56,6 +56,17 @@ def test_a_node_tries_what_maas_gives_its_subnet(lab: Lab) -> None:
     assert asked(lab).proxy == ""
 
 
+def test_a_proxys_password_stays_with_maas(lab: Lab) -> None:
+    """It would stand in the command line on the node. A proxy that wants it is not measured, not broken."""
+    lab.maas.service.settings.update(enable_http_proxy=True, http_proxy="http://ann:geheim@cache.example:3142")
+    request = asked(lab)
+    assert request.proxy == "http://cache.example:3142"
+    assert "geheim" not in request.argument
+    wanted = replace(VIEW, packages=PackageFetch(INDEX, "", request.proxy, 407))
+    assert judged(wanted, replace(REQUEST, with_password=True))["node_proxy"].health is Health.NOT_MEASURED
+    assert judged(wanted)["node_proxy"].health is Health.BROKEN
+
+
 def judged(view: NodeView, request: NodeRequest = REQUEST) -> dict[str, Diagnosis]:
     found = check_view(request, view)
     assert tuple(one.name for one in found) == NAMES

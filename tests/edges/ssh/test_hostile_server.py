@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -42,6 +43,14 @@ def serving(first: bytes, again: bytes) -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
+def a_host(folder: Path, port: int) -> HostAddress:
+    key = Ed25519PrivateKey.generate()
+    mine = folder / "key"
+    mine.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    pinned = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return HostAddress(name="n1", address="127.0.0.1", port=port, user="ops", key_file=str(mine), host_key=pinned)
+
+
 @pytest.mark.parametrize("again", [b"x" * 4096, b"\xff"])
 def test_a_first_line_without_end_is_refused(again: bytes) -> None:
     """As soon as its limit is passed, not once its time is over."""
@@ -64,11 +73,30 @@ def test_a_packet_larger_than_any_is_refused_before_it_is_read(size: int) -> Non
 
 @pytest.mark.parametrize("first", [b"", b"SSH-2.0-OpenSSH_9.2\r\n" + HUGE])
 def test_such_a_server_is_a_host_that_cannot_be_reached(tmp_path: Path, first: bytes) -> None:
-    key = Ed25519PrivateKey.generate()
-    mine = tmp_path / "key"
-    mine.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
-    pinned = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-    with serving(first, b"x" * 4096) as port:
-        host = HostAddress(name="n1", address="127.0.0.1", port=port, user="ops", key_file=str(mine), host_key=pinned)
-        with pytest.raises(UnreachableError):
-            connect(host, Deadline.after(600))
+    with serving(first, b"x" * 4096) as port, pytest.raises(UnreachableError):
+        connect(a_host(tmp_path, port), Deadline.after(600))
+
+
+def test_a_server_that_only_greets_is_given_up_in_time_without_a_thread_for_each_limit(tmp_path: Path) -> None:
+    """Fleets open hundreds of connections: the wait for the keys has the time limit, and needs no timer thread."""
+    host = a_host(tmp_path, 0)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host = replace(host, port=listening.getsockname()[1])
+        failed: list[str] = []
+
+        def attempt() -> None:
+            with pytest.raises(UnreachableError) as error:
+                connect(host, Deadline.after(2))
+            failed.append(error.value.message)
+
+        trying = threading.Thread(target=attempt)
+        trying.start()
+        client = listening.accept()[0]
+        with client:
+            client.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            while b"curve25519" not in client.recv(4096):
+                pass
+            timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+            trying.join(20)
+    assert failed == ["no SSH: the server did not agree on keys in time"]
+    assert not timers

@@ -79,5 +79,7 @@ def test_sheets(case):
     draft = decode_draft(contents(case), file="plan", sheet=case.get("sheet", ""))
     found = [[c.source.device, c.source.port, c.destination.device, c.destination.port] for c in draft.cables]
     assert found == case["cables"]
+    if "cages" in case:
+        assert [cable.cage for cable in draft.cables] == case["cages"]
     for note in case.get("notes", ()):
         assert any(note in message for message in draft.notes)

@@ -42,6 +42,9 @@ class BoundedPacketizer(Packetizer):
         super().__init__(sock)
         self._greeting = 0
 
+    def start_handshake(self, timeout: float) -> None:
+        """Start no thread for the time limit: `_negotiate` waits no longer than its own."""
+
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
         if n > _PACKET_BYTES:
             raise paramiko.SSHException(f"the server announces a packet of more than {_PACKET_BYTES >> 10} KiB")
@@ -94,6 +97,8 @@ def _negotiate(transport: paramiko.Transport, seconds: float) -> None:
     done.wait(seconds)
     if not transport.is_active():
         raise transport.get_exception() or paramiko.SSHException("Negotiation failed.")
+    if not done.is_set():
+        raise paramiko.SSHException("the server did not agree on keys in time")
 
 
 def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, seconds: float) -> None:

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from clusterctl.formats.wiring.cages import next_to_port
+
 A, B = "source", "destination"
 NEEDED = ("source_device", "source_port", "destination_device", "destination_port")
 _ENDS = {
@@ -26,8 +28,9 @@ _THINGS = {
     "nodename devicename switchname servername hostnames asset leaf spine core compute leafswitch spineswitch dev "
     "equipement dispositivo equipo apparaat",
     "port": "port interface intf if hca hcaport adapter nic anschluss schnittstelle buchse portname portnumber portno "
-    "ifname iface portid portnr termination switchport osfp qsfp mlxdevice rdmadevice ibdevice hcadevice hcaname "
+    "ifname iface portid portnr termination switchport mlxdevice rdmadevice ibdevice hcadevice hcaname "
     "puerto porta poort",
+    "cage": "cage cages osfp qsfp osfpcage qsfpcage portcage kaefig",
     "rack": "rack cabinet schrank rackname racknumber rackno devicelocation",
     "unit": "u ru unit uheight rackunit he hoeheneinheit position ruposition upos uposition rackposition rackpos",
     "type": "type typ role devicetype nodetype rolle",
@@ -38,9 +41,9 @@ _CABLE = {
     "cable_serial": "cableserial serial serialnumber sn cablesn cableserialnumber seriennummer kabelseriennummer",
     "length_m": "length lengthm cablelength cablelengthm laenge laengem kabellaenge lengthinm "
     "lengthmeters lengthmetres len",
-    "cage": "cage",
     "rail": "rail",
-    "rate": "rate speed bandwidth datarate linkspeed geschwindigkeit gbps",
+    "rate": "rate speed bandwidth datarate linkspeed geschwindigkeit gbps speedg speedgbps speedgb linkspeedgbps "
+    "configuredspeedgbps bandwidthgbps rategbps",
     "cable_type": "cabletype media mediatype medium kabeltyp type cable cablepn partnumber pn cablepartnumber typ",
 }
 _CABLE_OF = {word: thing for thing, words in _CABLE.items() for word in words.split()}
@@ -63,7 +66,8 @@ HEAD_ROWS = 30
 @dataclass(frozen=True, slots=True)
 class Columns:
     """`place` of each role in a row, e.g. `source_port`; `heading` as written; `host_ends`: ends that are hosts by
-    their headings; `ignored`: headings without a role; `first`: place of the first row of data.
+    their headings; `ignored`: headings without a role; `first`: place of the first row of data; `cage_ports`: ports
+    whose column is called a cage of two.
     """
 
     place: dict[str, int]
@@ -71,6 +75,7 @@ class Columns:
     host_ends: frozenset[str]
     ignored: tuple[str, ...]
     first: int
+    cage_ports: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -79,20 +84,35 @@ class _Finder:
     heading: dict[str, str] = field(default_factory=dict)
     host_ends: set[str] = field(default_factory=set)
     ignored: list[str] = field(default_factory=list)
+    cage_ports: set[str] = field(default_factory=set)
     end: str = ""
 
     def take(self, number: int, heading: str) -> None:
         """Give the column a role."""
         end, thing, words = _meaning(heading)
-        if thing in _THINGS:
-            end = self.end = end or self._end_by_order(thing)
-        role = self._role(end, thing, words)
+        if thing == "cage" and not end and all(name in self.place for name in NEEDED):
+            role = thing
+        else:
+            if thing in _THINGS:
+                end = self.end = end or self._end_by_order(thing)
+            role = self._role(end, thing, words)
         if role and role not in self.place:
             self.place[role], self.heading[role] = number, heading
             if end and words & _HOST_WORDS:
                 self.host_ends.add(end)
         elif heading:
             self.ignored.append(heading)
+
+    def settle_cages(self) -> None:
+        """Take a cage for the port where its end has no other (`Switch OSFP`); leave out one that is not next to it."""
+        for end in (A, B):
+            cage, port = f"{end}_cage", f"{end}_port"
+            if cage in self.place and port not in self.place:
+                self.place[port], self.heading[port] = self.place.pop(cage), self.heading.pop(cage)
+                self.cage_ports |= {port} if "qsfp" not in self.heading[port].casefold() else set()
+            elif cage in self.place and not next_to_port(self.place, end, cage):
+                self.ignored.append(self.heading.pop(cage))
+                del self.place[cage]
 
     def _role(self, end: str, thing: str, words: frozenset[str]) -> str:
         """Return the role of a column; empty where its heading has no meaning."""
@@ -105,6 +125,8 @@ class _Finder:
     def _end_by_order(self, thing: str) -> str:
         """Return the end of a heading that names none: the one before, until that has such a column or its port."""
         end = self.end or A
+        if thing == "cage":
+            return end
         done = f"{end}_{thing}" in self.place or (thing != "port" and f"{end}_port" in self.place)
         return B if done else end
 
@@ -137,7 +159,8 @@ def _columns(headings: Sequence[str], first: int) -> Columns | None:
     for spelling in (headings, [_TERMINATION.sub("endpoint", heading) for heading in headings]):
         finder = _places(spelling)
         if all(name in finder.place for name in NEEDED):
-            return Columns(finder.place, finder.heading, frozenset(finder.host_ends), tuple(finder.ignored), first)
+            host_ends, cage_ports = frozenset(finder.host_ends), frozenset(finder.cage_ports)
+            return Columns(finder.place, finder.heading, host_ends, tuple(finder.ignored), first, cage_ports)
     return None
 
 
@@ -145,6 +168,7 @@ def _places(headings: Sequence[str]) -> _Finder:
     finder = _Finder()
     for number, heading in enumerate(headings):
         finder.take(number, heading)
+    finder.settle_cages()
     return finder
 
 

@@ -30,6 +30,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location, Mac
 from clusterctl.fleet.plain_numbers import is_number
+from clusterctl.formats.wiring.cages import CagedCable, in_cages, next_to_port
 from clusterctl.formats.wiring.columns import A, B, Columns, find_columns, nearest
 from clusterctl.formats.wiring.grid import DATE, Grid, text_grid
 from clusterctl.formats.wiring.ports import board_of, gbps_of, is_switch_port, port_name
@@ -60,6 +61,7 @@ class _Reader:
     literal: bool
     ethernet: bool = False
     cables: list[PlannedCable] = field(default_factory=list)
+    caged: list[CagedCable] = field(default_factory=list)
     placements: list[Placement] = field(default_factory=list)
     models: dict[str, str] = field(default_factory=dict)
     macs: dict[PortName, Mac] = field(default_factory=dict)
@@ -110,6 +112,8 @@ def _read(grid: Grid, *, ethernet: bool) -> _Reader:
     for line, cells in _rows(reader, grid):
         if reader.literal or _is_cable(cells):
             _row(reader, cells, line)
+    if reader.caged:
+        _count_over_switches(reader)
     if not reader.cables:
         raise UsageError("no cable in it", where=grid.label, remedy="list at least one cable")
     return reader
@@ -186,17 +190,38 @@ def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
         gbps=_rate(reader, line, cells.get("rate", "")),
         kind=cells.get("cable_type", ""),
     )
-    if not reader.literal:
-        if cable.ends in reader.seen:
-            return  # listed again from its other end
+    if (cages := _cages(reader, cells, cable)) is not None:
+        reader.caged.append(cages)
+    elif reader.literal or cable.ends not in reader.seen:
         reader.seen.add(cable.ends)
-    reader.cables.append(cable)
+        reader.cables.append(cable)
+    else:
+        return  # listed again from its other end
     host = source if not source.on_switch and destination.on_switch else destination
     for end, prefix in ((host, ""), (source, "source_"), (destination, "destination_")):
         _place(reader, end, cells, prefix, line)
     for end, column in ((source, "source_mac"), (destination, "destination_mac")):
         if cells.get(column):
             _mac(reader, end, cells[column], column, line)
+
+
+def _cages(reader: _Reader, cells: Mapping[str, str], cable: PlannedCable) -> CagedCable | None:
+    """Return the cable with its cells of cages; None in our own sheets, and where a sheet has no such column."""
+    place = reader.columns.place
+    if reader.literal or reader.ethernet or not any(role in place for role in ("cage", f"{A}_cage", f"{B}_cage")):
+        return None
+    labelled = A if cable.labelled == cable.source else B
+    alone = cells["cage"] if next_to_port(place, labelled, "cage") else ""
+    found = {end: cells.get(f"{end}_cage", "") or (alone if end == labelled else "") for end in (A, B)}
+    return CagedCable(cable, found[A], found[B])
+
+
+def _count_over_switches(reader: _Reader) -> None:
+    """Add the cables with the ports that their cages make of them; one that is listed from both ends counts once."""
+    for cable in in_cages(reader.caged):
+        if cable.ends not in reader.seen:
+            reader.seen.add(cable.ends)
+            reader.cables.append(cable)
 
 
 def _check_cells(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
@@ -207,6 +232,9 @@ def _check_cells(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
         if cells[name] == DATE or (name.endswith("port") and _is_date(cells[name])):
             remedy = "format the column as text and write the port again, or write 10 for 5/2"
             raise reader.error(line, name, "is a date: the spreadsheet made one of a port such as 5/2", remedy)
+        if name in reader.columns.cage_ports and is_number(cells[name]):
+            remedy = f"write {cells[name]}/1 or {cells[name]}/2, add a column Port, or call a column of ports Port"
+            raise reader.error(line, name, f"is cage {cells[name]}, which has two ports", remedy)
 
 
 @lru_cache(_DISTINCT)

@@ -8,28 +8,33 @@ from __future__ import annotations
 import ipaddress
 import json
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from clusterctl.edges.maas.host.facts import HostFacts
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.peer_text import visible_line
-from clusterctl.formats.maas.node_view import NodeView
+from clusterctl.formats.maas.node_view import NodeView, PackageFetch
 from clusterctl.formats.maas.region import Subnet
 
 NAMES = ("node_dns", "node_proxy", "node_ntp", "node_metadata")
 OFFSET_WARN_S, OFFSET_BROKEN_S = 1.0, 240.0
 """MAAS refuses a machine's key at 300 s; TLS and Slurm's munge stumble earlier."""
 _LAST_STRATUM, _NOT_SET = 15, 3
+_PASSWORD_WANTED = 407
 _TRY = "see on the node: "
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """What a machine tries: names, MAAS's proxy (empty: MAAS has none), time servers."""
+    """What a machine tries: names, MAAS's proxy (empty: MAAS has none), time servers.
+
+    with_password   MAAS has a password of that proxy: it is not among what a node receives
+    """
 
     names: tuple[str, ...]
     proxy: str
     ntp: tuple[str, ...]
+    with_password: bool = False
 
     @property
     def argument(self) -> str:
@@ -42,7 +47,9 @@ def node_request(host: HostFacts, address: str) -> NodeRequest:
     proxy = _proxy(host, subnet)
     own = (urlsplit(host.where).hostname, urlsplit(proxy).hostname)
     names = tuple(dict.fromkeys(name for name in own if name and not _is_address(name)))
-    return NodeRequest(names, proxy, _time_servers(host, subnet))
+    parts = urlsplit(proxy)
+    plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return NodeRequest(names, plain, _time_servers(host, subnet), with_password=plain != proxy)
 
 
 def _subnet_of(host: HostFacts, address: str) -> Subnet | None:
@@ -104,12 +111,22 @@ def _dns(request: NodeRequest, view: NodeView) -> Diagnosis:
     return ok(name, f"the node resolves: {enumerated([_line(one) for one in shown])}")
 
 
+def _not_fetched(request: NodeRequest, found: PackageFetch) -> str:
+    """Return why the fetch shows nothing; empty where it does."""
+    if not found.url:
+        return "the node has no package source by HTTP: nothing could be fetched"
+    if found.status == _PASSWORD_WANTED and request.with_password and not found.own_proxy:
+        return f"MAAS's proxy {_line(found.proxy)} wants its password, which is not sent to a node"
+    return ""
+
+
 def _packages(request: NodeRequest, view: NodeView) -> Diagnosis:
     name, found = NAMES[1], view.packages
     way = f"through {_line(found.proxy)}" if found.proxy else "without a proxy"
-    if not found.url:
-        return not_measured(name, "the node has no package source by HTTP: nothing could be fetched")
     what = f"{_line(found.url)} {way}"
+    unseen = _not_fetched(request, found)
+    if unseen:
+        return not_measured(name, unseen)
     if found.status is None:
         remedy = f"{_TRY}apt-get update; allow the node's network to reach the proxy, or the archive without one"
         return broken(name, f"the node cannot fetch {what}: {_line(found.error) or 'no answer'}", remedy)
