@@ -8,19 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from clusterctl.fleet.durations import fixed_until
 from clusterctl.fleet.errors import ClusterctlError, UsageError
-from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Event, Preview, Result, current_time
 from clusterctl.operations.run_log import PROGRESS, run_log
 from clusterctl_cli import output
 from clusterctl_cli.stopping import stoppable
 from clusterctl_cli.text import echo
 from clusterctl_cli.verbosity import VERBOSE
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 RequestT = TypeVar("RequestT")

@@ -81,6 +81,11 @@ class SupervisedRun:
         """Return how the attempts ended, without one that goes on."""
         return [one.ended for one in self.attempts if one.ended is not None]
 
+    @property
+    def owner(self) -> str:
+        """Return whose run it is: the user who submits its jobs, else the one who ordered it."""
+        return self.ordered.submitter or self.actor
+
     def is_named(self, name: str) -> bool:
         """Return whether this is the run's id, or that of one of its jobs."""
         return name == self.id or name in self.jobs
@@ -199,6 +204,10 @@ def _failed_alike(run: SupervisedRun, ended: JobAttemptEnded) -> JobAttemptEnded
 
 
 def _to_drain(run: SupervisedRun, ended: JobAttemptEnded) -> tuple[str, ...]:
-    """Return the hosts to drain: hardware or fabric, proven or likely, and no more than two at a time."""
+    """Return the hosts to drain: hardware or fabric, proven or likely, and no more than two at a time.
+
+    A run that a user submits drains none by what the user could have written: lines of the job's own log.
+    """
     sure = blamed(ended) and ended.layer in _OF_HOSTS and ended.certainty in _SURE
+    sure = sure and (ended.from_host or not run.ordered.submitter)
     return ended.hosts if run.ordered.policy.drain and sure and len(ended.hosts) <= 2 else ()
