@@ -13,12 +13,12 @@ import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.quantity import Quantity, figure
+from clusterctl.fleet.quantity import Quantity, exactly, figure
 
 LEAST_NODES = 20
 FALSE_DISCOVERIES = 0.001
@@ -46,7 +46,8 @@ class Bad(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Metric:
     """What is compared. A distance from the median matters from `share` of it on (0.05: 5 %), or from `least`, in the
-    metric's unit, whichever is more.
+    metric's unit, whichever is more. `yes_no`: values are 0 and 1 (bad), and a part is compared with the same part of
+    other nodes.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Metric:
     share: float
     least: float
     remedy: str
+    yes_no: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,9 @@ class _Place:
 def compare(samples: Iterable[Sample]) -> Compared:
     """Hold every sample against its population."""
     groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    answers: list[Sample] = []
     for sample in samples:
-        groups[sample.metric.name, sample.population].append(sample)
+        (answers if sample.metric.yes_no else groups[sample.metric.name, sample.population]).append(sample)
     places: list[_Place] = []
     unjudged: list[Unjudged] = []
     for (metric, population), found in sorted(groups.items()):
@@ -141,7 +144,53 @@ def compare(samples: Iterable[Sample]) -> Compared:
     several = _second_populations(standing_out)
     for place in standing_out:
         findings[place.sample.node].append(_finding(place, one_of_many=_kind(place) in several))
+    for sample, nodes in _odd_answers(answers):
+        findings[sample.node].append(_odd_finding(sample, nodes))
     return Compared({node: tuple(f) for node, f in sorted(findings.items())}, tuple(unjudged), len(places))
+
+
+LEAST_ALIKE = 4
+"""Nodes; of fewer it is unknown which answer is the odd one."""
+
+
+def shared_answers(samples: Iterable[Sample]) -> frozenset[str]:
+    """Return the subjects whose yes is usual: of half of the nodes, or of too many to be odd. Of one metric and SKU."""
+    return frozenset(one.subject for parts in _by_part(samples) if not _is_odd(parts) for one in parts if one.value)
+
+
+def _odd_answers(samples: Iterable[Sample]) -> Iterator[tuple[Sample, int]]:
+    """Yield each yes of a part that is a no in nearly all nodes, and the number of nodes."""
+    for parts in _by_part(samples):
+        if _is_odd(parts):
+            yield from ((one, len(parts)) for one in parts if one.value)
+
+
+def _by_part(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """Yield the last sample of each node for each part that enough nodes have."""
+    parts: dict[tuple[str, str, str], dict[str, Sample]] = defaultdict(dict)
+    for one in samples:
+        parts[one.metric.name, one.population, one.subject][one.node] = one
+    yield from (list(nodes.values()) for _, nodes in sorted(parts.items()) if len(nodes) >= LEAST_ALIKE)
+
+
+def _is_odd(parts: Sequence[Sample]) -> bool:
+    yes = sum(bool(one.value) for one in parts)
+    return yes * 2 < len(parts) and yes <= max(2, SECOND_POPULATION * len(parts))
+
+
+def _odd_finding(sample: Sample, nodes: int) -> Finding:
+    return Finding(
+        check=f"fleet_{sample.metric.name}",
+        verdict=Verdict.FAIL,
+        code=Code.UNLIKE_FLEET,
+        subject=sample.subject,
+        cause=f"unlike the same part of nearly all of {nodes} nodes ({sample.population})",
+        measured=Quantity(sample.value, sample.metric.unit),
+        expected=exactly(0, sample.metric.unit),
+        remedy=sample.metric.remedy,
+        serial=sample.serial,
+        deterministic=False,
+    )
 
 
 def _places(samples: Sequence[Sample], nodes: int) -> list[_Place]:

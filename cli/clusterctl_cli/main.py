@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import sys
 import threading
@@ -156,6 +157,7 @@ def print_traceback(kind: type[BaseException], error: BaseException | None, trac
 
 def main() -> None:
     """Run the command line: the entry point."""
+    gc.set_threshold(50_000, 20, 100)  # a fleet is many objects and few cycles: a sixth of the time of `nodes`
     harden()
     sys.exit(run(sys.argv[1:]))
 

@@ -31,8 +31,9 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | 
     widths = [max(len(row[at]) for row in cells) for at in range(len(head) - 1)]
     left = sum(widths) + 2 * len(widths)
     lines: list[str] = []
+    padded = "".join(f"%-{size}s  " for size in widths)
     for row in cells:
-        start = "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=False)) + "  "
+        start = padded % tuple(row[: len(widths)])
         lines += _lines(start, row[-1], left, width) if width and len(row[-1]) > width - left else [start + row[-1]]
     return "\n".join(line.rstrip() for line in lines)
 

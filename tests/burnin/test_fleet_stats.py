@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.quantity import Quantity
-from clusterctl_burnin.fleet_stats import Bad, Compared, Metric, Sample, compare
+from clusterctl_burnin.fleet_stats import Bad, Compared, Metric, Sample, compare, shared_answers
 
 RATE = Metric("rate", "TFLOP/s", Bad.LOW, 0.05, 0.0, "replace the GPU")
 HEAT = Metric("heat", "°C", Bad.HIGH, 0.0, 8.0, "clean the filter")
@@ -133,3 +133,38 @@ def test_too_few_nodes_are_not_judged_and_that_is_reported() -> None:
     nan = compare(plain([*[100.0] * 30, math.nan]))
     assert nan.judged == 30
     assert "1 values are no numbers" in nan.unjudged[0].why
+
+
+ANSWER = Metric("answer", "reports", Bad.HIGH, 0.0, 1.0, "plug it in", yes_no=True)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "yes", "odd"),
+    [
+        (3, 1, 0),
+        (4, 1, 1),
+        (4, 2, 0),
+        (4, 4, 0),
+        (8, 2, 2),
+        (48, 1, 1),
+        (48, 2, 2),
+        (48, 3, 0),
+        (511, 25, 25),
+        (511, 26, 0),
+    ],
+)
+def test_a_yes_is_odd_where_nearly_all_nodes_answer_no(nodes: int, yes: int, odd: int) -> None:
+    """Of few nodes nothing is known; what too many share is usual. Each part is compared with the same part alone."""
+    answers = plain([1.0] * yes + [0.0] * (nodes - yes), ANSWER)
+    others = [Sample(f"x{i}", ANSWER, 1.0, "one", "other part") for i in range(nodes)]
+    compared = compare([*answers, *others])
+    assert failed(compared) == {f"one{i:03d}" for i in range(odd)}
+    assert all(one.check == "fleet_answer" for found in compared.findings.values() for one in found)
+    shared = shared_answers(answers)
+    assert shared == (frozenset() if odd or nodes < 4 else {"node"})
+
+
+def test_a_node_counts_once_by_its_last_answer() -> None:
+    """A second burn-in does not make a population of one node."""
+    answers = plain([0.0] * 3, ANSWER) + [Sample("one009", ANSWER, value, "one") for value in (1.0, 1.0, 0.0)]
+    assert not compare(answers).findings

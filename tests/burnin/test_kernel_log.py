@@ -10,12 +10,14 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
 from clusterctl_burnin.kernel_log.known_lines import ANY_LEVEL, KnownLines, shipped_patterns
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.rules import compiled
 from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
+from clusterctl_burnin.kernel_log.slot_power import accepted_slots, odd_in_node, settled
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import ProbeResult
@@ -312,6 +314,37 @@ def test_slot_power_of_one_adapter_fails_and_of_all_warns() -> None:
         (Verdict.WARN, "hca 0000:18:00.0"),
         (Verdict.WARN, "hca 0000:40:00.0"),
     ]
+
+
+LOW = "mlx5_core 0000:{}:00.0: mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W)."
+
+
+def test_each_adapter_of_the_log_is_a_figure_for_the_fleet() -> None:
+    """1 where it reports too little power, else 0."""
+    log = readings(dmesg=append(LOW.format("40")))
+    figures = CHECKS["kernel_log"].samples("n1", "lab", log)
+    assert {one.subject: one.value for one in figures} == {"hca 0000:18:00.0": 0, "hca 0000:40:00.0": 1}
+
+
+def test_a_slot_that_other_nodes_have_alike_is_a_warning() -> None:
+    """The odd adapter of a node fails only where the same slot of the fleet is silent, or the fleet is unknown."""
+    odd = found(append(LOW.format("18")))
+    assert odd_in_node(odd)
+    assert settled(odd, ()) == list(odd)
+    (shared,) = settled(odd, {"hca 0000:18:00.0"})
+    assert (shared.code, shared.verdict) == (Code.SLOT_POWER_LOW, Verdict.WARN)
+    assert accepted_slots([shared]) == {"hca 0000:18:00.0"}
+    assert accepted_slots(odd) == frozenset()
+
+
+def test_a_slot_that_reports_again_under_a_load_is_no_odd_one() -> None:
+    """Where all adapters of the node reported before: the second message of one of them is not new."""
+    before = readings(dmesg=append(LOW.format("18"), LOW.format("40")))
+    after = readings(dmesg=append(LOW.format("18"), LOW.format("40"), LOW.format("18")))
+    watch = CHECKS["kernel_log"].watch
+    assert watch is not None
+    seen = list(watch.judge(before, after, expected(known_lines=KnownLines())))
+    assert {one.verdict for one in seen if one.code is Code.SLOT_POWER_LOW} == {Verdict.WARN}
 
 
 def test_severe_unknown_messages_are_inconclusive_and_quoted_first() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from tests.steps.fakes import FixedClock, identified
 
@@ -25,9 +25,9 @@ class CountingJournal:
     journal: SqlJournal
     fleet_reads: int = 0
 
-    def summaries(self) -> tuple[NodeSummary, ...]:
+    def names(self) -> Mapping[str, NodeId]:
         self.fleet_reads += 1
-        return self.journal.summaries()
+        return self.journal.names()
 
     def state(self, node: NodeId) -> NodeState:
         return self.journal.state(node)

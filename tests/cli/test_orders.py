@@ -262,6 +262,35 @@ def test_a_wipe_over_our_own_pxe_needs_the_serial_of_each_drive(site: Path) -> N
         run(site, *wipe)
 
 
+EXISTING = """provisioning:
+  - {backend: existing, nodes: [n1]}
+  - {backend: pxe, interface: eno2, address: 10.20.0.2, image: debian-12}
+
+"""
+
+
+def test_a_wipe_of_a_machine_of_others_is_ordered_by_name(site: Path) -> None:
+    """Through our own PXE, and not without --adopted; without PXE in the site there is no way."""
+    file = site / "site.yml"
+    wipe = ("retire", "n1", "--wipe", "--reason", "sold", "--dry-run")
+    file.write_text(re.sub(r"(?ms)^provisioning:\n.*?\n\n", EXISTING, file.read_text()))
+    with pytest.raises(UsageError, match="without --adopted"):
+        run(site, *wipe)
+    result = run(site, *wipe, "--adopted")
+    assert "erase 0, serial DISK-S1, M.2, 480 GB" in result.stdout
+    assert "did not install this machine" in result.stdout + result.stderr
+
+    file.write_text(file.read_text().replace(EXISTING, PXE))
+    with pytest.raises(UsageError, match="was not adopted"):
+        run(site, *wipe, "--adopted")
+
+
+def test_the_order_goes_with_a_wipe(site: Path) -> None:
+    """By itself it means nothing."""
+    with pytest.raises(UsageError, match="--adopted goes with --wipe"):
+        run(site, "retire", "n1", "--adopted", *WHY)
+
+
 def test_a_wipe_takes_the_right_serial(site: Path) -> None:
     """Typed or given; another one, and none, end it before any peer is asked."""
     before = seq(site)

@@ -25,6 +25,7 @@ from clusterctl.ports import (
     Claims,
     CounterReader,
     Deadline,
+    Eraser,
     FabricReader,
     HostAddress,
     Images,
@@ -45,6 +46,7 @@ from clusterctl.ports import (
     TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.certificates import CertificateBmcs
 from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
@@ -113,6 +115,9 @@ class StruckJournal:
     def each_state(self) -> Iterator[NodeState]:
         return self.inner.each_state()
 
+    def names(self) -> Mapping[str, NodeId]:
+        return self.inner.names()
+
     def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
 
@@ -150,6 +155,9 @@ class StruckInstaller:
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         with self.seams.around("installer.start", effect="install.start", target=target.serial):
             return self.inner.start(target, deadline)
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return self.inner.power_login(target, deadline)
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         with self.seams.around("installer.release", effect="install.release", target=target.serial):
@@ -281,8 +289,16 @@ class StruckOutside:
         return self._inner.services
 
     @property
+    def certificates(self) -> CertificateBmcs:
+        return self._inner.certificates
+
+    @property
     def power_logins(self) -> PowerLogins:
         return self._inner.power_logins
+
+    @property
+    def eraser(self) -> Eraser:
+        return self._inner.eraser
 
     @cached_property
     def installer(self) -> StruckInstaller:

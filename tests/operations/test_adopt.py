@@ -369,8 +369,8 @@ def test_reinstall_and_erase_are_refused(cluster: Cluster) -> None:
     with pytest.raises(UsageError, match="never writes to its disks") as caught:
         reinstall.preview(cluster.context, reinstall.ReinstallRequest(node="n1"))
     assert "--new-host-key" in caught.value.remedy
-    with pytest.raises(UsageError, match="never writes to its disks"):
-        wipe.preview(cluster.context, wipe.WipeRequest(node="n1", reason="old"))
+    with pytest.raises(UsageError, match="needs a BMC, and the site's own PXE"):
+        wipe.preview(cluster.context, wipe.WipeRequest(node="n1", reason="old", adopted=True))
 
 
 def test_another_root_disk_than_the_skus_is_a_warning(cluster: Cluster) -> None:

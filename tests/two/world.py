@@ -101,6 +101,9 @@ class WorldInstaller:
                 self.world.move(target.name, InstallState.INSTALLING)
         return self._status(target.name)
 
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return None
+
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         raise AssertionError("no install of this world fails")
 
@@ -162,6 +165,14 @@ class WorldOutside:
     @property
     def services(self) -> NoReturn:
         raise AssertionError("no BMC may be set")
+
+    @property
+    def eraser(self) -> NoReturn:
+        raise AssertionError("no drive may be erased")
+
+    @property
+    def certificates(self) -> NoReturn:
+        raise AssertionError("no BMC gets a certificate")
 
     @property
     def power_logins(self) -> NoReturn:

@@ -34,10 +34,8 @@ from clusterctl.formats.host.kernel_log import (
 from clusterctl.formats.host.load_samples import LoadSamples
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
 from clusterctl_burnin.check import Area, Check, Expected, Watch
+from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.kernel_log.combined import (
-    ADAPTER,
-    ADAPTER_LINE,
-    LOW_POWER,
     MEDIA,
     Judgement,
     corrected_pcie,
@@ -45,12 +43,12 @@ from clusterctl_burnin.kernel_log.combined import (
     firmware_errors,
     foreign_drives,
     processor_errors,
-    slot_power,
 )
 from clusterctl_burnin.kernel_log.known_lines import SEVERE, KnownLines, KnownTest
 from clusterctl_burnin.kernel_log.nvidia_codes import switch_severity, switch_verdict, sxid_table
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.rules import Hit
+from clusterctl_burnin.kernel_log.slot_power import ADAPTER, ADAPTER_LINE, LOW_POWER, SLOT_POWER, adapters, slot_power
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError
 from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, samples_of
@@ -80,7 +78,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         *_gpu_errors(messages, gpus, _serials(messages, expected)),
         *_switch_errors(messages),
         *_links(messages),
-        *(_finding(judgement) for judgement in (*_combined(log, messages), *corrected_pcie(result))),
+        *(_finding(judgement) for judgement in (*_combined(messages), *corrected_pcie(result))),
+        *_slot_power(log, messages),
         *_matches(log, messages, gpus),
         *_unknown_messages(log, expected.known_lines),
         *_lost_beginning(log),
@@ -94,7 +93,8 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
     """Judge the messages that were added, together with the older ones that name parts. Raises `UnmeasuredError`."""
     added = _added(before, after, samples_of(after))
     if added.lines:
-        context = (line for line in before.text(DMESG).splitlines() if ADAPTER_LINE.search(line) or MEDIA.search(line))
+        old = before.text(DMESG).splitlines()
+        context = (one for one in old if ADAPTER_LINE.search(one) or LOW_POWER in one or MEDIA.search(one))
         log = replace(after.result(DMESG), stdout="".join(f"{line}\n" for line in (*context, *added.lines)))
         readings = replace(after, probes={**after.probes, DMESG.name: log})
         yield from (found for found in _judge(readings, expected) if found.code is not Code.KERNEL_LOG_CUT)
@@ -167,12 +167,20 @@ def _judged(text: str) -> bool:
     )
 
 
-def _combined(log: KernelLog, messages: Sequence[Message]) -> Iterator[Judgement]:
+def _combined(messages: Sequence[Message]) -> Iterator[Judgement]:
     """Yield what several messages mean together."""
     yield from firmware_errors(messages)
     yield from processor_errors(messages)
+
+
+def _slot_power(log: KernelLog, messages: Sequence[Message]) -> Iterator[Finding]:
     if any(LOW_POWER in message.text for message in messages):
-        yield from slot_power(messages, log.messages(lambda text: ADAPTER.match(text) is not None))
+        yield from slot_power(_NAME, messages, log.messages(lambda text: ADAPTER.match(text) is not None))
+
+
+def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
+    for pci, low in adapters(readings.text(DMESG)).items():
+        yield Sample(node, SLOT_POWER, float(low), population, f"hca {pci}")
 
 
 def _finding(judgement: Judgement) -> Finding:
@@ -364,6 +372,8 @@ CHECK = Check(
     (DMESG, NVIDIA_SMI),
     _judge,
     area=Area.SYSTEM,
+    metrics=(SLOT_POWER,),
+    samples=_samples,
     after_loads=True,
     watch=Watch((DMESG, NVIDIA_SMI, LOAD_SAMPLES), _judge_load),
 )

@@ -1,8 +1,7 @@
 """Messages that mean something only together.
 
-Records of the firmware and machine checks, the rate of corrected PCIe errors, adapters that all or alone complain of
-their slot's power, processes that were killed at the limit of a container or job, and drives that are none of the
-node's (USB sticks, the BMC's virtual media, optical drives).
+Records of the firmware and machine checks, the rate of corrected PCIe errors, processes that were killed at the limit
+of a container or job, and drives that are none of the node's (USB sticks, the BMC's virtual media, optical drives).
 """
 
 from __future__ import annotations
@@ -120,37 +119,6 @@ def _minute(at: str) -> str:
     """Return the minute of a time as dmesg prints it: `Fri Jan  2 03:04:05 2026`, `2026-01-02T03:04:05`, `123.4`."""
     seconds = at.strip().partition(".")[0]
     return str(int(seconds) // 60) if seconds.isascii() and seconds.isdigit() else at[:16]
-
-
-LOW_POWER = "Detected insufficient power on the PCIe slot"
-ADAPTER = re.compile(r"^mlx5_core (?P<pci>\S+): firmware version: (?P<kind>\d+)\.")
-ADAPTER_LINE = re.compile(r"mlx5_core \S+: firmware version: ")
-"""The same within a line of the log."""
-_LOW_POWER_OF = re.compile(r"mlx5_core(?: (?P<pci>[0-9a-f:.]+))?:.*" + LOW_POWER)
-_SLOT = "check that the slot's or riser's power lead is plugged in"
-
-
-def slot_power(messages: Iterable[Message], starts: Iterable[Message]) -> Iterator[Judgement]:
-    """Yield the adapters that report too little power in their slot.
-
-    `starts` are messages with the firmware's version, which begins with the kind of the adapter. On whole fleets of
-    healthy machines all adapters of a kind report it (what the slot advertises is wrong): a warning. Where others of
-    same kind do not, a power lead is missing.
-    """
-    low = {match["pci"] or "" for message in messages if (match := _LOW_POWER_OF.search(message.text))}
-    kinds = {match["pci"]: match["kind"] for message in starts if (match := ADAPTER.match(message.text))}
-    for pci in sorted(low):
-        alike = {other for other, kind in kinds.items() if kind == kinds.get(pci)}
-        silent = alike - low
-        subject = f"hca {pci}".rstrip()
-        if silent:
-            cause = (
-                f"the adapter's slot gives too little power; {len(silent)} other adapters of its kind do not report it"
-            )
-            yield Judgement(subject, Verdict.FAIL, cause, _SLOT)
-        else:
-            cause = "the adapter's slot advertises too little power, as those of all adapters of its kind in this node"
-            yield Judgement(subject, Verdict.WARN, cause, f"if its bandwidth is low, {_SLOT}")
 
 
 _NAMED = r"(?:slurm|kubepods|docker|libpod|containerd|crio-|lxc|machine\.slice|user\.slice|pbs|htcondor)"

@@ -28,6 +28,7 @@ from clusterctl.formats.documents import MisfitError, read_json
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.known_lines import KnownLines
+from clusterctl_burnin.kernel_log.slot_power import settled
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.node_check.service import CHECKS_S, SLURM_S, Settings, epilog, health, prolog
 from clusterctl_burnin.probe import Readings, parse_readings
@@ -44,11 +45,12 @@ END_S = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What is known of one node."""
+    """What is known of one node. `shared_slots`: see `slot_power.settled`."""
 
     serial: str
     sku: str
     driver_version: str = ""
+    shared_slots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,8 @@ class NodeCheck:
             driver_version=node.driver_version,
             known_lines=self.content.known_lines,
         )
-        return judge(self.checks() if checks is None else checks, readings, expected).findings
+        found = judge(self.checks() if checks is None else checks, readings, expected).findings
+        return tuple(settled(found, node.shared_slots))
 
 
 def interpreter() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, worst
@@ -12,7 +12,8 @@ from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl_burnin.alike import Traits, traits, unlike
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.fleet_metrics import samples
-from clusterctl_burnin.fleet_stats import Sample, Unjudged, compare
+from clusterctl_burnin.fleet_stats import Sample, Unjudged, compare, shared_answers
+from clusterctl_burnin.kernel_log.slot_power import SLOT_POWER, settled
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.recordings.recording import Recording
@@ -101,10 +102,24 @@ def verdicts(judged: Iterable[JudgedRecording]) -> tuple[tuple[NodeVerdict, ...]
     for one in judged:
         found.append(one)
         fleets[one.population][one.verdict.node] = one.traits
-    compared = compare([sample for one in found for sample in one.samples])
+    samples = [sample for one in found for sample in one.samples]
+    compared, shared = compare(samples), _shared_slots(samples)
     odd = {node: unlike_it for hosts in fleets.values() for node, unlike_it in unlike(hosts).items()}
     nodes = (
-        NodeVerdict(n.node, (*n.findings, *compared.findings.get(n.node, ()), *odd.get(n.node, ())), n.not_judged)
-        for n in (one.verdict for one in found)
+        NodeVerdict(
+            n.node,
+            (*settled(n.findings, shared[one.population]), *compared.findings.get(n.node, ()), *odd.get(n.node, ())),
+            n.not_judged,
+        )
+        for one, n in ((one, one.verdict) for one in found)
     )
     return tuple(sorted(nodes, key=lambda node: node.node)), compared.unjudged
+
+
+def _shared_slots(found: Sequence[Sample]) -> Mapping[str, frozenset[str]]:
+    """Return by population the adapters whose slots report too little power on other nodes too."""
+    fleets = defaultdict[str, list[Sample]](list)
+    for one in found:
+        if one.metric == SLOT_POWER:
+            fleets[one.population].append(one)
+    return defaultdict(frozenset, {population: shared_answers(figures) for population, figures in fleets.items()})

@@ -101,14 +101,18 @@ def merge(node: str, folder: Path, **options: Any) -> int:
 @reason_option()
 @click.option("--wipe", is_flag=True, help="Erase all its drives first.")
 @click.option("--serial", default="", help="With --wipe: the machine's serial, as it stands on its label.")
+@click.option(
+    "--adopted", is_flag=True, help="With --wipe: also a machine that clusterctl did not install, through our own PXE."
+)
 @decision_options
-def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) -> int:
+def retire(node: str, folder: Path, *, wipe: bool, serial: str, adopted: bool, **options: Any) -> int:
     """Retire a node for good. Interrupted during an erase, the same command goes on."""
     from clusterctl.fleet.errors import UsageError
 
     if not wipe:
-        if serial:
-            raise UsageError("--serial goes with --wipe", where="--serial", remedy="add --wipe, or leave it out")
+        for option, given in (("--serial", serial), ("--adopted", adopted)):
+            if given:
+                raise UsageError(f"{option} goes with --wipe", where=option, remedy="add --wipe, or leave it out")
         return _decide("retire", folder, {**options, "nodes": (node,)})
     from clusterctl.operations import wipe as operation
     from clusterctl_cli.approval import Flags, ask, carry_out
@@ -116,7 +120,7 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
     from clusterctl_cli.output import preview_lines
 
     context, flags = open_context(folder), Flags.taken(options)
-    request = operation.WipeRequest(node=node, serial=serial, **options)
+    request = operation.WipeRequest(node=node, serial=serial, adopted=adopted, **options)
     if not serial and not flags.dry_run:
         operation.preview(context, request)
         if flags.yes:
@@ -125,7 +129,7 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
         remedy = "pass --serial SERIAL, as it stands on the machine's label"
         serial = ask(question, option="--serial", remedy=remedy)
         operation.require_serial(context.node(node), serial)
-    request = operation.WipeRequest(node=node, serial=serial, **options)
+    request = operation.WipeRequest(node=node, serial=serial, adopted=adopted, **options)
     if flags.yes and not flags.dry_run:  # what is erased is always printed
         for line in preview_lines(operation.preview(context, request)):
             echo(line, err=True)

@@ -258,7 +258,8 @@ def clear_log(folder: Path, **options: Any) -> int:
 def check_bmcs(folder: Path, **options: Any) -> int:
     """Show whether clock, name servers and syslog target of BMCs are as site.yml wants them (bmc.services).
 
-    Changes nothing. Exit code 0: all are; 1: some are not, or could not be read. Without names: all nodes.
+    Names certificates that are due, too, where the site renews them (bmc.certificates). Changes nothing. Exit code 0:
+    all are right; 1: some are not, or could not be read. Without names: all nodes.
     """
     from clusterctl.operations.bmc_services import check
 
@@ -282,15 +283,62 @@ def apply_bmcs(folder: Path, **options: Any) -> int:
     return carry_out(operation, context, operation.BmcServicesRequest(nodes=select_nodes(context, options)), flags)
 
 
+@bmc.group()
+def certificates() -> None:
+    """Check and renew the TLS certificates of BMCs by the site's authority (site.yml: bmc.certificates)."""
+
+
+@certificates.command("check")
+@optional_nodes_argument
+@site_option
+@format_option()
+def check_certificates(folder: Path, **options: Any) -> int:
+    """Show which certificate each BMC presents, whether it is due, and whether it can be renewed. Changes nothing.
+
+    Exit code 0: all are as the site wants them; 1: some are due, or could not be read. Without names: all nodes.
+    """
+    from clusterctl.operations.bmc_certificates import check
+
+    return _read(folder, options, check)
+
+
+@certificates.command()
+@nodes_argument
+@click.option("--force", is_flag=True, help="Renew also what is not due.")
+@click.option("--wave", type=click.IntRange(min=1), default=16, show_default=True, help="BMCs at a time.")
+@click.option(
+    "--max-failures",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Begin the next wave with at most so many failed BMCs.",
+)
+@decision_options
+def renew(folder: Path, **options: Any) -> int:
+    """Renew the certificates of BMCs that expire soon, or that the site's authority did not sign.
+
+    Each BMC makes its own new key, which never leaves it. One BMC comes first, alone. What is presented afterwards is
+    compared, and the machine proven behind it. Interrupted, the same command goes on.
+    """
+    from clusterctl.operations import bmc_certificates as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context, select_nodes
+
+    flags, context = Flags.taken(options), open_context(folder)
+    request = operation.CertificatesRequest(nodes=select_nodes(context, options), **options)
+    return carry_out(operation, context, request, flags)
+
+
 def _read(folder: Path, options: dict[str, Any], read: Any, show: Any = None) -> int:
     """Run an operation that only reads the nodes, print its result and return the exit code."""
     from clusterctl.operations.operation import Control
     from clusterctl_cli import output
+    from clusterctl_cli.approval import observed
     from clusterctl_cli.context import open_context, select_nodes
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = read(context, select_nodes(context, options), Control(cancelled=cancelled))
     (show or output.print_result)(result, as_json=options["as_json"])
+    log.print_path(int(result.exit_code))
     return int(result.exit_code)

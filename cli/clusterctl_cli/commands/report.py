@@ -161,7 +161,7 @@ def _fleet(context: SiteContext, form: str) -> str:
     from clusterctl_cli.fleet_report.pairs import pairs
 
     with collector_paused():
-        sheet = fleet_report(context)
+        sheet = fleet_report(context, whole=form in ("json", "yaml"))
         if form == "html":
             from clusterctl_cli.fleet_report.page import fleet_page
 

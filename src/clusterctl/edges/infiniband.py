@@ -17,7 +17,8 @@ from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.ibdiagnet import is_db_csv, without_keys
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
-from clusterctl.ports import Clock, Deadline
+from clusterctl.formats.infiniband.sminfo import parse_sminfo
+from clusterctl.ports import Clock, Deadline, MasterActivity
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,20 @@ class IbnetdiscoverReader:
 
     def _evidence(self, argv: Sequence[str], text: str) -> Evidence:
         return Evidence(" ".join(argv), self.where, self.clock.now(), self.origin, text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class SminfoReader:
+    """Implements `ports.MasterReader` by `sminfo`."""
+
+    command: Sequence[str]
+
+    def activity(self, deadline: Deadline) -> MasterActivity:
+        """Return what the master has sent. Raises `EdgeError` where none answers, and `ParseError`."""
+        found = parse_sminfo(_read(self.command, deadline).stdout)
+        if not found.master:
+            raise EdgeError("no master subnet manager answers", where=" ".join(self.command), remedy=_NO_MASTER)
+        return MasterActivity(found.guid, found.activity)
 
 
 @dataclass(frozen=True, slots=True)

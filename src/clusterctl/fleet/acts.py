@@ -15,11 +15,13 @@ class Act(enum.StrEnum):
     POWER_OFF = "power.off"
     POWER_CYCLE = "power.cycle"
     POWER_AC_CYCLE = "power.ac_cycle"
+    POWER_LOGIN = "power.login"
     MEDIA_BOOT = "media.boot"
     MEDIA_EJECT = "media.eject"
     SCHEDULER_REBOOT = "scheduler.reboot"
     LOG_CLEAR = "log.clear"
     BMC_SERVICES = "bmc.services"
+    BMC_CERTIFICATE = "bmc.certificate"
     PASSWORD_CHANGE = "password.change"  # noqa: S105 — no password
     PASSWORD_SHARE = "password.share"  # noqa: S105 — likewise
     INVENTORY_BOOT = "discover.boot"
@@ -39,7 +41,7 @@ class Act(enum.StrEnum):
     PORT_ENABLE = "port.enable"
 
 
-INSTALL_ACTS = frozenset({Act.INSTALL_PREPARE, Act.INSTALL_START, Act.INSTALL_RELEASE})
+INSTALL_ACTS = frozenset({Act.POWER_LOGIN, Act.INSTALL_PREPARE, Act.INSTALL_START, Act.INSTALL_RELEASE})
 SETTINGS_ACTS = frozenset({Act.SETTINGS_FIRMWARE, Act.SETTINGS_BIOS, Act.SETTINGS_REBOOT})
 
 
@@ -79,6 +81,15 @@ class PasswordDetails(Details):
 
     number: int
     proof: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateDetails(Details):
+    """SHA-256 of DER: the certificate before, the BMC's request, and the certificate that was issued for it."""
+
+    before: str
+    request: str = ""
+    issued: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +175,13 @@ AnyDetails = (
     | PowerDetails
     | PortDetails
     | PlaceDetails
+    | CertificateDetails
 )
 DETAILS: Mapping[Act, type[Details]] = {
     Act.MEDIA_BOOT: ImageDetails,
     Act.MEDIA_EJECT: ImageDetails,
     Act.SCHEDULER_REBOOT: SchedulerRebootDetails,
+    Act.BMC_CERTIFICATE: CertificateDetails,
     Act.PASSWORD_CHANGE: PasswordDetails,
     Act.CONFIGURE_REBOOT: RebootDetails,
     Act.SETTINGS_FIRMWARE: FlashDetails,

@@ -316,6 +316,7 @@ class Code(enum.Enum):
     SXID = "sxid", "The NVIDIA driver logged an NVSwitch error."
     KERNEL_MESSAGE = "kernel_message", "The kernel logged a message against the node."
     KERNEL_MESSAGES_UNKNOWN = "kernel_messages_unknown", "The kernel logged messages that no table knows."
+    SLOT_POWER_LOW = "slot_power_low", "An adapter logged that its PCIe slot gives too little power."
     KERNEL_LOG_CUT = "kernel_log_cut", "The kernel's buffer lost its earliest messages."
 
     # Loads over several nodes, and the fleet

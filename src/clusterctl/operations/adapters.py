@@ -7,6 +7,7 @@ from typing import Protocol
 
 from clusterctl.ports import (
     Bmcs,
+    Eraser,
     FabricReader,
     HostKeyReader,
     Images,
@@ -20,6 +21,7 @@ from clusterctl.ports import (
 )
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.certificates import CertificateBmcs
 from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Reboots, Scheduler
 from clusterctl.ports.services import ServiceBmcs
@@ -55,7 +57,11 @@ class Adapters(AccountAdapters, Protocol):
     @property
     def services(self) -> ServiceBmcs: ...
     @property
+    def certificates(self) -> CertificateBmcs: ...
+    @property
     def installer(self) -> Installer: ...
+    @property
+    def eraser(self) -> Eraser: ...
     @property
     def shell(self) -> Shell: ...
     @property

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.bmc.services import ServiceState, WantedServices
 from clusterctl.fleet.decisions.permissions import require_no_open_act, require_serial
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.node import Serial, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.bmc_certificates import seen_due
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Outcome, Result
 from clusterctl.operations.runner import NodeOperation, Work, result
@@ -73,9 +74,23 @@ def check(context: SiteContext, patterns: Sequence[str], control: Control) -> Re
             else:
                 machines.append((node.name, node.serial))
     with closing(context.adapters(Access.READ)) as adapters:
-        looked = _setter(context, adapters).look(machines, _deadline(context, len(machines), control))
-        done = result("bmc check", [_outcome(item) for item in looked], control)
+        deadline = _deadline(context, len(machines), control)
+        looked = [_outcome(item) for item in _setter(context, adapters).look(machines, deadline)]
+        certificates = seen_due(context, adapters, machines, deadline)
+        done = result("bmc check", [_with_certificate(one, certificates) for one in looked], control)
     return Result(operation=done.operation, outcomes=done.outcomes, skipped=skipped, cancelled=done.cancelled)
+
+
+def _with_certificate(outcome: Outcome, due: Mapping[str, str]) -> Outcome:
+    """Return the outcome, and a failure where its services are right and its certificate is due."""
+    why = due.get(outcome.node)
+    if why is None:
+        return outcome
+    values = {**outcome.values, "certificate_due": why}
+    if outcome.failure is not None or not why:
+        return replace(outcome, values=values)
+    error = EdgeError(f"certificate: {why}", remedy=f"clusterctl bmc certificates renew {outcome.node}")
+    return replace(outcome, text="", failure=Failure.of(error), values=values)
 
 
 def _check(context: SiteContext, _request: BmcServicesRequest, nodes: Sequence[NodeState]) -> None:

@@ -16,7 +16,7 @@ from clusterctl.fleet.decisions.waiver import waived
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.finding import Finding, Report, Verdict, worst
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.node import Stage
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.collector import collector_paused
@@ -27,6 +27,7 @@ from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.node_checks import NodeChecker
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
+from clusterctl_burnin.kernel_log.slot_power import accepted_slots
 from clusterctl_burnin.suites.suite import Suite
 
 NAME = "check"
@@ -132,7 +133,9 @@ def _under_test(checker: NodeChecker, state: NodeState) -> NodeUnderTest | Findi
     host = checker.services.access.address(state)
     if host is None:
         return _unknown("its address or host key is unknown", f"run clusterctl install --limit {state.name}")
-    return NodeUnderTest(state, state.serial, host, profile, recorded=False)
+    last = state.reports.get(Step.BURNIN.value)
+    slots = accepted_slots(last.findings if last else ())
+    return NodeUnderTest(state, state.serial, host, profile, recorded=False, shared_slots=slots)
 
 
 def _unknown(cause: str, remedy: str) -> Finding:

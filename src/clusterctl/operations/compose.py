@@ -12,6 +12,7 @@ from typing import Any
 from clusterctl.cabling.ethernet.verify import without_management
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.hostkeys import HostKeys
+from clusterctl.edges.infiniband import SminfoReader
 from clusterctl.edges.object_store import LONGEST_S, presigned
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
@@ -50,7 +51,8 @@ from clusterctl.steps.configure.hardware import HardwareProbe
 from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.discover.without_bmc import HostMachines
-from clusterctl.steps.executor.permits import install_pool, reboot_pool
+from clusterctl.steps.executor.pace import SubnetManagerPace
+from clusterctl.steps.executor.permits import PermitPool, install_pool, reboot_pool
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
@@ -74,6 +76,18 @@ BURNINS_SIGNED = 4
 def policy(settings: WaveSettings, batch: int) -> WavePolicy:
     """Return the waves of one step by the site's settings."""
     return WavePolicy(**(asdict(settings) | {"at_once": settings.at_once or batch}))
+
+
+def reboot_cap(context: SiteContext) -> PermitPool:
+    """Return the cap on hosts of the site that reboot at once; smaller while its subnet manager is busy.
+
+    Its activity is read where the site names `fabric.sminfo`.
+    """
+    fabric = context.site.settings.fabric
+    if not fabric.sminfo:
+        return reboot_pool(context.journal, fabric.reboots, context.on_wait)
+    pace = SubnetManagerPace(SminfoReader(fabric.sminfo), fabric.sm_busy, context.on_wait)
+    return reboot_pool(context.journal, fabric.reboots, context.on_wait, pace)
 
 
 class StepFactory:
@@ -172,7 +186,7 @@ class StepFactory:
         settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
-        permits = reboot_pool(self._context.journal, self._settings.fabric.reboots, self._context.on_wait).taken
+        permits = reboot_cap(self._context).taken
         services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware, permits)
         return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 

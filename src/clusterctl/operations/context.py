@@ -91,6 +91,10 @@ class SiteContext:
         """Return the fleet by name: what the journal knows, and nodes that only the site names so far."""
         return self.with_unseen(self.journal.summaries())
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of `nodes`, without reading the nodes."""
+        return tuple(sorted({*self.journal.names(), *(node.name for node in self.site.nodes)}))
+
     def with_unseen(self, known: Iterable[NodeSummary]) -> tuple[NodeSummary, ...]:
         """Return these nodes and those that only the site names so far, by name."""
         by_name = {node.name: node for node in known}
@@ -113,7 +117,7 @@ class SiteContext:
 
     def named(self, names: Iterable[str]) -> list[NodeState]:
         """Return nodes of the journal by their names, in that order; reads the fleet once."""
-        known = {node.name: node.id for node in self.journal.summaries()}
+        known = self.journal.names()
         return [self.journal.state(known[name] if name in known else self._refuse(name)) for name in names]
 
     def states(self, names: Iterable[str]) -> list[NodeState]:
@@ -122,7 +126,7 @@ class SiteContext:
         All nodes of the journal are read at once: a query for each costs as much as reading its state.
         """
         wanted = list(names)
-        known = {node.name: node.id for node in self.journal.summaries()}
+        known = self.journal.names()
         found = {state.id: state for state in self.journal.states()} if known.keys() <= set(wanted) else {}
         return [
             (found.get(known[name]) or self.journal.state(known[name])) if name in known else self.unseen(name)

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 
 from clusterctl import __version__
 from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.certificate_record import SeenCertificate, read_certificates
 from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Report, Verdict
@@ -120,6 +121,7 @@ class FleetSnapshot:
     links      the last judgement of all links; None before the first
     incidents  the open ones by what they are about and their severity
     jobs       failures within `JOB_WINDOW` by layer and certainty
+    certificates   of BMCs, by node, as last seen
     due        by when a night has to come to its end; None where the site has no nights, or no node for the first
     """
 
@@ -136,6 +138,7 @@ class FleetSnapshot:
     incidents: Mapping[tuple[str, str], int] = field(default_factory=dict)
     jobs: Mapping[tuple[str, str], int] = field(default_factory=dict)
     due: datetime | None = None
+    certificates: Mapping[str, SeenCertificate] = field(default_factory=dict)
 
 
 @dataclass
@@ -217,13 +220,12 @@ class FleetMetrics:
             self._seq = last
 
     def _read_all(self, last: int, stopped: Callable[[], bool]) -> None:
-        """Read one node after the other: whole states take memory."""
-        journal = self.context.journal
+        """Read some nodes after the others: whole states take memory."""
         found: dict[NodeId, NodeFigures] = {}
-        for one in journal.summaries():
+        for node in self.context.journal.each_state():
             if stopped():
                 return
-            found[one.id] = self._of(journal.state(one.id))
+            found[node.id] = self._of(node)
         self._nodes, self._seq = found, last
 
     def _of(self, node: NodeState) -> NodeFigures:
@@ -250,6 +252,7 @@ class FleetMetrics:
             ),
             jobs=_job_failures(context, now),
             due=None if settings is None else night_due(record, self._nodes.values(), settings.alarm_hours),
+            certificates=read_certificates(state_dir(context.site)),
         )
 
 
@@ -344,6 +347,7 @@ class _Families(Collector):
         yield from _troubles(found)
         yield from (_one(*gauge) for gauge in (gauges(found.night) if found.night else ()))
         yield from _due(found.due)
+        yield from _certificates(found.certificates)
         yield from _pool(found)
         yield from _journal(found.journal)
 
@@ -538,6 +542,18 @@ def _troubles(found: FleetSnapshot) -> Iterator[Metric]:
 def _due(due: datetime | None) -> Iterator[Metric]:
     if due is not None:
         yield _one("night_due_timestamp_seconds", "By when a night has to come to its end.", due.timestamp())
+
+
+def _certificates(found: Mapping[str, SeenCertificate]) -> Iterator[Metric]:
+    """Yield when certificates expire; without a sample for a BMC that was never asked."""
+    expiry = _family("bmc_certificate_expiry_timestamp_seconds", "When the certificate of a BMC expires.", ["node"])
+    seen = _family("bmc_certificate_seen_timestamp_seconds", "When that was last seen.", ["node"])
+    due = _family("bmc_certificate_due", "1 where it is to be renewed, by the site's rule.", ["node"])
+    for node, one in sorted(found.items()):
+        expiry.add_metric([node], one.not_after.timestamp())
+        seen.add_metric([node], one.seen.timestamp())
+        due.add_metric([node], float(one.due))
+    yield from (expiry, seen, due)
 
 
 def _pool(found: FleetSnapshot) -> Iterator[Metric]:

@@ -14,11 +14,11 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
-from clusterctl.steps.executor.permits import reboot_pool
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 
@@ -61,7 +61,7 @@ def firmware_work(context: SiteContext, adapters: Adapters, variables: Mapping[s
         address=SshAccess(ssh.user, context.site.path(ssh.private_key)).address,
         variables=variables,
         seconds=WAVE_S,
-        permits=reboot_pool(context.journal, context.site.settings.fabric.reboots, context.on_wait).taken,
+        permits=reboot_cap(context).taken,
     )
 
 

@@ -8,10 +8,11 @@ from clusterctl.edges.disk import named_path_explained, write_whole
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Serial, Stage
+from clusterctl.fleet.node import Serial, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.host_configuration import driver_of
+from clusterctl_burnin.kernel_log.slot_power import accepted_slots
 from clusterctl_burnin.node_check.build import build
 from clusterctl_burnin.node_check.program import Content, NodeFacts, SkuFacts
 
@@ -25,6 +26,11 @@ def _identified(context: SiteContext) -> list[tuple[Serial, NodeState]]:
     return [(node.serial, node) for node in living if node.serial]
 
 
+def _slots(node: NodeState) -> tuple[str, ...]:
+    last = node.reports.get(Step.BURNIN.value)
+    return tuple(sorted(accepted_slots(last.findings if last else ())))
+
+
 def content(context: SiteContext) -> Content:
     """Return what the file holds. Raises `UsageError` where no node of the site is known by its serial."""
     site = context.site
@@ -32,7 +38,12 @@ def content(context: SiteContext) -> Content:
     left_out = tuple(check.name for check in suite.checks if check.idle_only or check.name in NEEDS_THE_CONTROLLER)
     skus = {sku.name: SkuFacts(sku=sku, limits=contents.limits(site, sku.limits)) for sku in site.skus}
     nodes = {
-        node.name: NodeFacts(serial=serial, sku=node.sku, driver_version=driver_of(roles, node))
+        node.name: NodeFacts(
+            serial=serial,
+            sku=node.sku,
+            driver_version=driver_of(roles, node),
+            shared_slots=_slots(node),
+        )
         for serial, node in _identified(context)
         if node.sku in skus
     }

@@ -13,6 +13,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.stagger import interleaved
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Outcome, Result
 from clusterctl.operations.runner import NodeOperation, Work, result
@@ -20,7 +21,6 @@ from clusterctl.operations.selection import selected
 from clusterctl.operations.site_facts import stagger, stagger_group
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.permits import reboot_pool
 from clusterctl.steps.power import PowerResult, PowerSwitch
 
 STATUS_S = 120.0
@@ -76,7 +76,7 @@ def _act(work: Work[PowerRequest]) -> Iterator[Outcome]:
     turns = -(-len(permits) // min(spread.at_once, cap))  # each turn lasts as long as its slowest machine
     deadline = Deadline.after(SWITCH_S * turns + spread.shortest(len(permits)), work.cancelled)
     acts = IntentLog(context.journal, work.claims)
-    pool = reboot_pool(context.journal, cap, context.on_wait)
+    pool = reboot_cap(context)
     crowded = len(permits) > cap and request.order is not PowerOrder.OFF
     boot_s = BOOT_S if crowded else 0.0
     switcher = replace(_switcher(context, work.adapters), permits=pool.taken, boot_s=boot_s)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.fabric.history import open_faults
-from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.finding import Digest, Evidence, Finding, Verdict, passed
 from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Serial, Stage
@@ -134,10 +134,51 @@ class WorkOrders:
     held: tuple[NodeSummary, ...] = ()
 
 
-def fleet_report(context: SiteContext) -> FleetReport:
-    """Return all that a report of the fleet shows."""
+class _LeanNodes:
+    """Findings of nodes that go on, in a fraction of the memory: one that passed is shared by all nodes, and has its
+    check and its limits alone.
+    """
+
+    def __init__(self) -> None:
+        self._passed: dict[tuple[str, str], Finding] = {}
+
+    def of(self, node: NodeState) -> NodeState:
+        """Return the node without its inventory and the details of what passed; a stopped one as it is."""
+        if node.stopped_at is not None:
+            return node
+        reports = {
+            step: replace(report, findings=tuple(map(self._finding, report.findings)))
+            for step, report in node.reports.items()
+        }
+        return replace(node, reports=reports, inventory=None)
+
+    def _finding(self, finding: Finding) -> Finding:
+        if finding.verdict is not Verdict.PASS:
+            return finding
+        key = (finding.check, finding.limits)
+        if key not in self._passed:
+            self._passed[key] = replace(passed(finding.check, ""), limits=finding.limits)
+        return self._passed[key]
+
+
+def fleet_report(context: SiteContext, *, whole: bool = False) -> FleetReport:
+    """Return all that a report of the fleet shows.
+
+    whole  keep each finding of each node, for a document that has them all: gigabytes for tens of thousands of nodes
+    """
     with collector_paused():
-        nodes = tuple(sorted(context.journal.states(), key=lambda node: natural_key(node.name)))
+        kept: list[NodeState] = []
+        pairs = _PairDigests()
+        lean = _LeanNodes()
+
+        def read() -> Iterator[NodeState]:
+            for node in context.journal.each_state():
+                pairs.add(node)
+                kept.append(node if whole else lean.of(node))
+                yield node
+
+        measured = figures(read())
+        nodes = tuple(sorted(kept, key=lambda node: natural_key(node.name)))
         stopped = [node for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED]
         stopped.sort(key=lambda node: (walking(node.location), natural_key(node.name)))
         limits = _limits_by_sku(context)
@@ -149,8 +190,8 @@ def fleet_report(context: SiteContext) -> FleetReport:
             nodes=nodes,
             cases=tuple(case(node, evidence, limits.get(node.sku), by_node.get(node.id, ())) for node in shown),
             omitted=len(stopped) - len(shown),
-            figures=figures(nodes),
-            pairs=_pairs(context, nodes, limits),
+            figures=measured,
+            pairs=_pairs(context, nodes, pairs, limits),
         )
 
 
@@ -212,9 +253,12 @@ def known_offenders(context: SiteContext, serials: Iterable[Serial | None] | Non
              thousands
     """
     now = CLOCK.now()
+    events = list(context.journal.recent(KINDS, now - WINDOW))
+    if not events:
+        return NONE
     known = serials if serials is not None else (node.serial for node in context.journal.summaries())
     machines = {serial for serial in known if serial}
-    return offenders(context.journal.recent(KINDS, now - WINDOW), machines, now)
+    return offenders(events, machines, now)
 
 
 def repeated(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> list[str]:
@@ -222,8 +266,9 @@ def repeated(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary]
 
     fleet  the nodes, of a caller that knows them; by default those of the journal
     """
-    nodes = fleet if fleet is not None else context.journal.summaries()
-    return repeated_among(known_offenders(context, (node.serial for node in nodes)), node, nodes)
+    found = known_offenders(context, None if fleet is None else (one.serial for one in fleet))
+    nodes = fleet if fleet is not None else context.journal.summaries() if found.parts else ()
+    return repeated_among(found, node, nodes)
 
 
 def repeated_among(found: Offenders, node: NodeState, nodes: Sequence[NodeSummary]) -> list[str]:
@@ -295,14 +340,40 @@ def _events(context: SiteContext, wanted: set[NodeId]) -> Mapping[NodeId, Sequen
     return by_node
 
 
-def _pairs(context: SiteContext, nodes: Sequence[NodeState], limits: Mapping[str, Limits]) -> PairReadings:
-    whole = len(nodes) <= WHOLE_MATRIX
-    digests = list(dict.fromkeys(digest for node in nodes for digest in _of_pairs(node, whole=whole)))
+@dataclass
+class _PairDigests:
+    """Evidence of the pairs by node: of all while they are few, else of those with a load that did not pass."""
+
+    _all: dict[str, list[Digest]] = field(default_factory=dict)
+    _bad: dict[str, list[Digest]] = field(default_factory=dict)
+    _nodes: int = 0
+
+    def add(self, node: NodeState) -> None:
+        self._nodes += 1
+        if self.whole:
+            self._all[node.name] = list(_of_pairs(node, whole=True))
+        if bad := list(_of_pairs(node, whole=False)):
+            self._bad[node.name] = bad
+
+    @property
+    def whole(self) -> bool:
+        return self._nodes <= WHOLE_MATRIX
+
+    def digests(self, nodes: Sequence[NodeState]) -> list[Digest]:
+        """Return the digests in the order of the nodes, each once."""
+        found = self._all if self.whole else self._bad
+        return list(dict.fromkeys(digest for node in nodes for digest in found.get(node.name, ())))
+
+
+def _pairs(
+    context: SiteContext, nodes: Sequence[NodeState], pairs: _PairDigests, limits: Mapping[str, Limits]
+) -> PairReadings:
+    digests = pairs.digests(nodes)
     names = {node.address: node.name for node in nodes if node.address}
     read = context.evidence(digests[:MOST_PAIRS]).values()
     found = tuple(figure for item in read if (figure := pair_figure(item, names)) is not None)
     floors = [limits[node.sku]["ib_write_bw_min"].value for node in nodes if node.sku in limits]
-    return PairReadings(found, max(floors, default=0.0), max(0, len(digests) - MOST_PAIRS), whole)
+    return PairReadings(found, max(floors, default=0.0), max(0, len(digests) - MOST_PAIRS), pairs.whole)
 
 
 def _of_pairs(node: NodeState, *, whole: bool) -> Iterable[Digest]:

@@ -17,13 +17,14 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.check import CheckedNode, CheckRequest
 from clusterctl.operations.check import run as check_nodes
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
 from clusterctl.ports import Deadline
 from clusterctl.site.scheduling import SlurmSettings
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.permits import NodePermits, reboot_pool
+from clusterctl.steps.executor.permits import NodePermits
 from clusterctl.steps.scheduler_reboot import BOOT_S, RebootedNode, RebootServices, SchedulerReboots
 
 NAME = "power reboot"
@@ -72,7 +73,7 @@ def _act(work: Work[RebootRequest]) -> Iterator[Outcome]:
     scheduler, reboots = work.adapters.scheduler, work.adapters.reboots
     if scheduler is None or reboots is None:
         raise _no_slurm(context.site)
-    pool = reboot_pool(context.journal, context.site.settings.fabric.reboots)
+    pool = reboot_cap(context)
     services = RebootServices(
         scheduler=scheduler,
         reboots=reboots,

@@ -31,7 +31,7 @@ def selected(context: SiteContext, patterns: Sequence[str]) -> list[str]:
     """Return the names of the nodes that NODE arguments select, in the fleet's order. Raises `UsageError` for none."""
     if not patterns:
         raise UsageError("no node is named", where="NODE", remedy="name nodes, or patterns like 'node00*'")
-    known = [node.name for node in context.nodes()]
+    known = context.names()
     wanted = matching(known, patterns, where="NODE")
     return [name for name in known if name in wanted]
 

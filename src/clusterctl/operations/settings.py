@@ -17,12 +17,12 @@ from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.ports import Deadline, Images
-from clusterctl.steps.executor.permits import reboot_pool
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineWork
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
 from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
@@ -128,7 +128,7 @@ def baseline_work(
             journal=context.journal,
             images=adapters.images,
             pace=pace,
-            permits=reboot_pool(context.journal, context.site.settings.fabric.reboots, context.on_wait).taken,
+            permits=reboot_cap(context).taken,
         )
     )
     return BaselineWork(applier, baselines, pace.longest * (1 + images))

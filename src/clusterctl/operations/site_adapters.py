@@ -27,7 +27,7 @@ from clusterctl.fleet.selectors import matching
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.shared_limits import SharedLimits
-from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
+from clusterctl.operations.site_facts import backend_of, erasing_backend, known_bmcs, stagger, stagger_group, state_dir
 from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Reboots, Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
@@ -76,9 +76,17 @@ class SiteAdapters:
     def services(self) -> RedfishBmcs:
         return self.bmcs
 
+    @property
+    def certificates(self) -> RedfishBmcs:
+        return self.bmcs
+
     @cached_property
     def installer(self) -> Installers:
         return Installers(lambda node: self._backends[backend_of(self._site, node)])
+
+    @cached_property
+    def eraser(self) -> Installers:
+        return Installers(lambda node: self._backends[erasing_backend(self._site, node)])
 
     @property
     def power_logins(self) -> Installers:

@@ -49,6 +49,20 @@ def backend_of(site: Site, node: str) -> str:
     )
 
 
+def other_drives(site: Site, node: str) -> str:
+    """Return what an install does to the drives without the OS; empty where it leaves them as they are.
+
+    MAAS names every drive to curtin with `wipe: superblock` (maasserver/preseed_storage.py), whatever its layout.
+    """
+    return "wipes the start and the end of its other drives (MAAS)" if backend_of(site, node) == "maas" else ""
+
+
+def erasing_backend(site: Site, node: str) -> str:
+    """Return the name of what erases the node's drives: its installer, or our own PXE where nothing installs it."""
+    found = backend_of(site, node)
+    return "pxe" if found == "existing" and site.settings.pxe is not None else found
+
+
 def never_installed(site: Site, node: NodeState | NodeSummary) -> bool:
     """Return whether clusterctl leaves the node's OS as it is: it was adopted, or its backend is `existing`."""
     return node.adopted or backend_of(site, node.name) == "existing"

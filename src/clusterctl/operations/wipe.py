@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import cast
 
 from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.decisions.decision import checked_reason
@@ -18,8 +17,8 @@ from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
-from clusterctl.operations.site_facts import backend_of, forget_host_key, never_installed
-from clusterctl.ports import Deadline, Eraser
+from clusterctl.operations.site_facts import erasing_backend, forget_host_key, never_installed
+from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import DriveWiper
 
@@ -32,17 +31,22 @@ WIPE_S = 48 * 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WipeRequest:
-    """`serial`: of the machine, as the operator read it on its label; the preview needs none."""
+    """What is erased.
+
+    serial   of the machine, as the operator read it on its label; the preview needs none
+    adopted  also a machine that clusterctl did not install, through the site's own PXE
+    """
 
     node: str
     reason: str
     serial: str = ""
+    adopted: bool = False
 
 
 def preview(context: SiteContext, request: WipeRequest) -> Preview:
     """Return the drives that would be erased, each as one effect. Raises `UsageError` where that cannot be."""
     node = context.node(request.node)
-    return _preview(node, _erasable(context, node, request)).of(_asked(request))
+    return _preview(node, _erasable(context, node, request), request).of(_asked(request))
 
 
 def _asked(request: WipeRequest) -> WipeRequest:
@@ -50,9 +54,11 @@ def _asked(request: WipeRequest) -> WipeRequest:
     return replace(request, serial="")
 
 
-def _preview(node: NodeState, drives: Sequence[Drive]) -> Preview:
+def _preview(node: NodeState, drives: Sequence[Drive], request: WipeRequest) -> Preview:
+    others = "clusterctl did not install this machine: its OS and data are of others, and are lost"
     return Preview(
         operation=NAME,
+        warnings=(others,) if request.adopted else (),
         question=f"Erase {len(drives)} drives of {node.name} ({node.location}, serial {node.serial}) beyond recovery, "
         "switch it off and retire it for good?",
         effects=tuple(
@@ -64,12 +70,11 @@ def _preview(node: NodeState, drives: Sequence[Drive]) -> Preview:
 def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
     """Erase the drives of the proven machine, switch it off and retire it; interrupted, the same request goes on."""
     node = context.node(request.node)
-    control.require(_preview(node, _erasable(context, node, request)).of(_asked(request)))
+    control.require(_preview(node, _erasable(context, node, request), request).of(_asked(request)))
     require_serial(node, request.serial)
     with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
-        eraser = cast("Eraser", adapters.installer)
         wiper = DriveWiper(
-            eraser,
+            adapters.eraser,
             adapters.bmcs,
             context.site.bmc_address,
             context.journal,
@@ -110,10 +115,12 @@ def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Se
     require_living(node)
     checked_reason(request.reason)
     require_listed(context, [node.name])
+    backend = erasing_backend(context.site, node.name)
     if never_installed(context.site, node):
-        remedy = "erase its drives by hand, then retire it without --wipe"
-        raise UsageError("clusterctl did not install it, and never writes to its disks", where=node.name, remedy=remedy)
-    backend = backend_of(context.site, node.name)
+        _require_foreign(context, node, backend, request)
+    elif request.adopted:
+        remedy = "leave --adopted out"
+        raise UsageError("clusterctl installed it: it was not adopted", where=node.name, remedy=remedy)
     if backend not in ERASING:
         remedy = "erase its drives by hand, then retire it without --wipe"
         raise UsageError(f"its provisioning backend {backend} erases no drives", where=node.name, remedy=remedy)
@@ -127,3 +134,17 @@ def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Se
         message = f"its BMC reports no serial of drive {', '.join(nameless)}: nothing would identify it on the machine"
         raise UsageError(message, where=node.name, remedy=remedy)
     return drives
+
+
+def _require_foreign(context: SiteContext, node: NodeState, backend: str, request: WipeRequest) -> None:
+    """Raise `UsageError` unless the operator orders a machine that clusterctl did not install, and PXE can erase it."""
+    by_hand = "erase its drives by hand, then retire it without --wipe"
+    if backend != "pxe" or not context.site.by_name[node.name].bmc:
+        needs = "its erase needs a BMC, and the site's own PXE (backend: pxe), which boots any machine"
+        raise UsageError(f"clusterctl did not install it: {needs}", where=node.name, remedy=by_hand)
+    if not request.adopted:
+        raise UsageError(
+            "clusterctl did not install it, and never writes to its disks without --adopted",
+            where=node.name,
+            remedy=f"add --adopted to lose all data of a machine that others installed; or {by_hand}",
+        )

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
         CounterReader,
         FabricReader,
         LinkModel,
+        MasterActivity,
+        MasterReader,
         PortAdmin,
         TableReader,
         TelemetryReader,
     )
     from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
     from clusterctl.ports.install import (
+        BmcUser,
         Eraser,
         FailureKind,
         Installer,
@@ -48,6 +51,7 @@ __all__ = [
     "BmcAddress",
     "BmcClient",
     "BmcSettings",
+    "BmcUser",
     "Bmcs",
     "Claim",
     "ClaimOwner",
@@ -69,6 +73,8 @@ __all__ = [
     "Journal",
     "LinkModel",
     "LogEntry",
+    "MasterActivity",
+    "MasterReader",
     "Milestone",
     "Observed",
     "OfferedKey",
@@ -91,10 +97,11 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel PortAdmin TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel MasterActivity MasterReader PortAdmin "
+    "TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
-        "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
+        "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
     ),
     "clusterctl.ports.journal": "LEASE_S Claim ClaimOwner Claims Journal",
     "clusterctl.ports.pool": "Pool",

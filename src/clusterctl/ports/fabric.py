@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
@@ -15,6 +16,20 @@ class FabricReader(Protocol):
     """Reads the InfiniBand fabric as it is now: the raw text of `ibnetdiscover`."""
 
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MasterActivity:
+    """How many packets (modulo 2^32) the master subnet manager at the port `guid` has sent."""
+
+    guid: Guid
+    packets: int
+
+
+class MasterReader(Protocol):
+    """Asks the master subnet manager."""
+
+    def activity(self, deadline: Deadline) -> MasterActivity: ...
 
 
 class TableReader(Protocol):

@@ -83,6 +83,10 @@ class Journal(Protocol):
         """Yield all nodes, by name: whole states of thousands take gigabytes where all are kept."""
         ...
 
+    def names(self) -> Mapping[str, NodeId]:
+        """Return the id of each node by its name, in the order of the names: a tenth of the cost of `summaries`."""
+        ...
+
     def summaries(self) -> tuple[NodeSummary, ...]:
         """Return a summary of each node, by name: cheap for thousands."""
         ...

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from clusterctl.fleet.bmc.accounts import Characters, PasswordRule
 from clusterctl.fleet.bmc.services import WantedServices
 from clusterctl.formats.identifiers import is_host_name
+from clusterctl.site.bmc_certificates import CertificateSettings
 from clusterctl.site.fields import Flag, Name, Secret, TcpPort, first_duplicate, section, unique
 from clusterctl.site.nodes import canonical_address
 
@@ -123,6 +124,9 @@ class BmcSettings:
     rotation: Annotated[RotationSettings | None, Field(description="the rule by which passwords are changed")] = None
     services: Annotated[
         ServiceSettings | None, Field(description="clock, name servers and syslog target of the BMCs")
+    ] = None
+    certificates: Annotated[
+        CertificateSettings | None, Field(description="the authority that renews the BMCs' certificates")
     ] = None
     first_use: Literal["refuse", "pin"] = "refuse"
     scheme: Literal["https", "http"] = "https"

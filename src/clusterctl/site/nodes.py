@@ -156,10 +156,9 @@ def _require_unique(nodes: Sequence[SiteNode], what: str, value_of: Callable[[Si
     first: dict[str, SiteNode] = {}
     for node in nodes:
         value = value_of(node)
-        if value and value.lower() in first:
+        if value and first.setdefault(value.lower(), node) is not node:
             raise UsageError(
                 f"{value} is given twice, first at {first[value.lower()].where}",
                 where=f"{node.where} {what}",
                 remedy="each machine has its own: correct the wrong one",
             )
-        first[value.lower()] = node

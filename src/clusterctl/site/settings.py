@@ -56,6 +56,9 @@ class FabricSettings:
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
     telemetry: tuple[Words, ...] = ()
     reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
+    sm_busy: Annotated[
+        Positive, Field(description="packets a second of the subnet manager above which a quarter of them may")
+    ] = 500
     ufm: Annotated[UfmSettings | None, Field(description="the UFM that manages this fabric, where there is one")] = None
     watch: Annotated[WatchSettings | None, Field(description="what fabric watch does about bad links")] = None
 

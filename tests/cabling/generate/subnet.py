@@ -35,16 +35,7 @@ class Subnet:
 
 def sweep(plan: WiringPlan, radix: int, folder: Path, engine: str = "ftree") -> Subnet:
     """Route the planned fabric, with minhop where the engine cannot. Leaves nothing behind."""
-    net, sm = _netfile(plan, radix)
-    (folder / "net").write_text(net)
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": preload(),
-        "SIM_HOST": sm,
-        "IBSIM_SOCKNAME": f"plans-{os.getpid()}",
-        "OSM_TMP_DIR": str(folder),
-        "OSM_CACHE_DIR": str(folder),
-    }
+    environment = _environment(plan, radix, folder)
 
     def tool(*argv: str) -> str:
         return subprocess.run(
@@ -54,6 +45,34 @@ def sweep(plan: WiringPlan, radix: int, folder: Path, engine: str = "ftree") -> 
     with _ibsim(folder, environment):
         tool(OPENSM, "-R", engine, "-D", "0x43", "-e", "-o", "-f", "osm.log")
         return Subnet((folder / "osm.log").read_text(), tool("ibnetdiscover"), tool("dump_fts"))
+
+
+@contextlib.contextmanager
+def managed(plan: WiringPlan, radix: int, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
+    """Run OpenSM over the planned fabric as a daemon; yield it, and the environment of tools that reach the fabric."""
+    environment = _environment(plan, radix, folder)
+    with _ibsim(folder, environment), (folder / "opensm.log").open("wb") as log:
+        argv = [OPENSM, "-R", "ftree", "-s", "10", "-f", "osm.log"]
+        opensm = subprocess.Popen(argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield opensm, environment
+        finally:
+            opensm.kill()
+            opensm.wait()
+
+
+def _environment(plan: WiringPlan, radix: int, folder: Path) -> dict[str, str]:
+    """Write the simulator's fabric; return the environment of OpenSM and of tools at its adapter."""
+    net, sm = _netfile(plan, radix)
+    (folder / "net").write_text(net)
+    return {
+        **os.environ,
+        "LD_PRELOAD": preload(),
+        "SIM_HOST": sm,
+        "IBSIM_SOCKNAME": f"plans-{os.getpid()}",
+        "OSM_TMP_DIR": str(folder),
+        "OSM_CACHE_DIR": str(folder),
+    }
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,11 @@ from benchmarks.fleet_report import LIMITS, fill
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Origin
 from clusterctl.fleet.quantity import Quantity, at_most
-from clusterctl.operations.context import open_site
+from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.reports import FleetReport, fleet_report
+from clusterctl_cli.acceptance import acceptance_text
+from clusterctl_cli.fleet_report.page import fleet_page
+from clusterctl_cli.fleet_report.plain_text import fleet_markdown, fleet_text
 from tests.cli.pictures.test_cable_report import Reading
 from tests.cli.site_of_three import HOT, NOW, append, quarantined, run, write
 from tests.edges.site.ready import write_ready_site
@@ -73,6 +78,26 @@ def test_a_fleet_with_figures_and_pairs(eight: Path) -> None:
     assert "192 measurements of ib_write_bw" in text
     assert "expected at least 460 GB/s" in text
     assert "node0008 gpu 3: 2 errors" in text
+
+
+def test_a_lean_reading_shows_the_same(eight: Path) -> None:
+    """Columns, Markdown and page are the same, whether what passed is kept whole or not; the whole takes more memory."""
+    context = open_site(eight)
+    sheets = [
+        replace(one, overview=replace(one.overview, now=NOW)) for one in map(partial(read, context), (False, True))
+    ]
+    for written in (fleet_text, fleet_page, lambda one: fleet_markdown(acceptance_text(one.nodes, one.overview), one)):
+        lean, whole = map(written, sheets)
+        assert lean == whole
+    findings = [
+        {id(finding) for node in one.nodes for report in node.reports.values() for finding in report.findings}
+        for one in sheets
+    ]
+    assert len(findings[0]) * 3 < len(findings[1])
+
+
+def read(context: SiteContext, whole: bool) -> FleetReport:
+    return fleet_report(context, whole=whole)
 
 
 def test_the_figures_as_json(eight: Path) -> None:

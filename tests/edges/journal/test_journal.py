@@ -265,6 +265,15 @@ def test_what_happened_of_late(book: SqlJournal) -> None:
     assert list(book.recent([Kind.RUN_FINISHED], first.at)) == []
 
 
+def test_thousands_of_events_and_the_names_of_nodes_are_read_in_their_order(book: SqlJournal) -> None:
+    """More than one query takes: each once, in the order of the numbers, and those after a number alone."""
+    book.append([added()])
+    seqs = [event.seq for event in book.append([started() for _ in range(1203)])]
+    assert [event.seq for event in book.recent([Kind.STEP_STARTED], datetime(2000, 1, 1, tzinfo=UTC))] == seqs
+    assert [event.seq for event in book.later([Kind.STEP_STARTED], seqs[600])] == seqs[601:]
+    assert dict(book.names()) == {one.name: one.id for one in book.summaries()}
+
+
 def test_histories_of_many_nodes(book: SqlJournal) -> None:
     written = {f"n{number}": book.append([added(f"n{number}")])[0].seq for number in (1, 2, 3)}
     many = [NodeId("n1"), NodeId("n3"), *(NodeId(f"none{number}") for number in range(1200))]

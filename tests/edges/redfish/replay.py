@@ -39,10 +39,12 @@ class Bmc(FaultyServer):
         self.patched: list[tuple[str, Any]] = []
         self.open_sessions = 0
         self.manner: Callable[[Handler], bool] = lambda _handler: False
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
 
 class Handler(FaultyHandler, BaseHTTPRequestHandler):
     server: Bmc
+    body: Any = None
 
     def do_GET(self) -> None:
         if self.fault() or self.server.manner(self):
@@ -57,7 +59,7 @@ class Handler(FaultyHandler, BaseHTTPRequestHandler):
             self.reply(200, found)
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.body = body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.fault() or self.server.manner(self):
             return
         if self.path == SESSIONS:
@@ -140,10 +142,9 @@ def serve(tree: Tree, directory: Path, *, tls: bool = True) -> Iterator[tuple[Bm
     """A BMC while the block runs, and how to reach it; its certificate is its own authority."""
     pem = certificate(directory)
     server = Bmc(tree)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
+    server.context.load_cert_chain(pem)
     if tls:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.socket = server.context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

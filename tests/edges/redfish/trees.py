@@ -56,7 +56,7 @@ def recorded(vendor: str) -> Tree:
 
 @cache
 def _texts(archive: Path) -> dict[str, bytes]:
-    wanted = ("/Systems", "/Chassis", "/Managers", "/UpdateService")
+    wanted = ("/Systems", "/Chassis", "/Managers", "/UpdateService", "/CertificateService")
     found = {}
     with tarfile.open(archive) as tar:
         for member in tar:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -31,6 +31,7 @@ from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
+from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
 from tests.lab_data import lab_limits
 from tests.paths import ROOT
@@ -169,3 +170,62 @@ def test_the_step_reports_outliers_and_keeps_the_figures() -> None:
     assert all({f.check for f in o.findings} >= {"adapter", "ib_write_bw"} for o in outcomes)
     assert {fact.kind for o in outcomes for fact in o.facts} == {EventKind.FIGURES_MEASURED}
     assert len({fact.subject for o in outcomes for fact in o.facts}) == 24
+
+
+DMESG = (ROOT / "tests" / "burnin/data/healthy/dmesg.txt").read_text(encoding="utf-8")
+LOW = (
+    "kern  :warn  : [Fri Jan  2 03:04:05 2026] mlx5_core 0000:{}:00.0: mlx5_pcie_event:299:(pid 1): "
+    "Detected insufficient power on the PCIe slot (27W).\n"
+)
+
+
+@dataclass
+class LowPower(Hosts):
+    """Hosts with two adapters, at 18 and 40; `low`: those that report too little power, by host."""
+
+    low: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
+        answer = super()._answer(host, argv)
+        if argv[0] == "nvidia-smi":
+            answer["stdout"] = SMI
+        if argv[0] == "dmesg":
+            answer["stdout"] = DMESG + "".join(LOW.format(bus) for bus in self.low.get(host.name, ()))
+        return answer
+
+
+EVERY = {f"n{number}": ("18",) for number in range(6)}
+
+
+@pytest.mark.parametrize(
+    ("low", "count", "bad"),
+    [
+        (EVERY, 6, set()),
+        (EVERY, 1, {("id0", "kernel_log")}),
+        ({"n3": ("18",)}, 6, {("id3", "kernel_log")}),
+        ({"n3": ("18", "40")}, 6, {("id3", "fleet_slot_power")}),
+        ({f"n{number}": ("18", "40") for number in range(6)}, 6, set()),
+    ],
+    ids=["one slot of all nodes", "one node alone", "one slot of one node", "all slots of one node", "all slots"],
+)
+def test_low_slot_power_is_compared_over_the_fleet(
+    low: Mapping[str, tuple[str, ...]], count: int, bad: set[tuple[str, str]]
+) -> None:
+    """What the same slot of the other nodes reports too is a warning, and the node goes on to its loads."""
+    checks = (Check("adapter", (IBSTAT,), judge), CHECKS["kernel_log"])
+    step = burnin_step(LowPower(low=low), suite=Suite("t", checks, ("ib_write_bw",), 1))
+    outcomes = list(step.run(nodes(count), IntentLog(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
+    found = [(o.node, f) for o in outcomes for f in o.findings]
+    wrong = {(node, one.check) for node, one in found if one.verdict is Verdict.FAIL}
+    assert wrong == bad
+    if count > 1:
+        loaded = {node for node, one in found if one.check == "ib_write_bw" and one.verdict is Verdict.PASS}
+        assert loaded == {o.node for o in outcomes} - {node for node, check in bad if check == "kernel_log"}
+
+
+def test_slots_of_nodes_before_count(book: SqlJournal) -> None:
+    """By the figures in the journal: a node that is burned in alone is compared, too."""
+    step = burnin_step(LowPower(low=EVERY), suite=Suite("t", (CHECKS["kernel_log"],), (), 1))
+    for outcome in step.run(nodes(6), IntentLog(None, {}), Deadline.after(60)):  # type: ignore[arg-type]
+        book.append(outcome.facts)
+    assert FleetFigures(book, FixedClock()).shared_slots([under_test(99)]) == {"hca 0000:18:00.0"}

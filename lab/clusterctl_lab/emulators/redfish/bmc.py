@@ -19,6 +19,7 @@ from clusterctl_lab.emulators.redfish.resource import Resource
 from clusterctl_lab.emulators.redfish.services.accounts import Accounts
 from clusterctl_lab.emulators.redfish.services.bios import Bios
 from clusterctl_lab.emulators.redfish.services.boot import BootSettings
+from clusterctl_lab.emulators.redfish.services.certificates import Certificates
 from clusterctl_lab.emulators.redfish.services.logs import Logs
 from clusterctl_lab.emulators.redfish.services.media import VirtualMedia
 from clusterctl_lab.emulators.redfish.services.power import PowerButton
@@ -48,10 +49,16 @@ class Bmc:
         self._logs = Logs(self._context)
         self._tasks = Tasks(self._context)
         self._bios = Bios(self._context, self._tasks)
+        self.certificates = Certificates(self._context)
         self._rendered: tuple[View, Mapping[str, Resource]] | None = None
         self._writes = self._all_writes(fetch)
         self.absence: Callable[[float], Awaitable[None]] | None = None
         """Takes the BMC off the network for this many seconds while it restarts; the server sets it."""
+
+    @property
+    def rejected(self) -> int:
+        """How many wrong logins it has seen."""
+        return self._access.rejected
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to any request; a refusal is an answer too. Quirks act before and after."""
@@ -87,6 +94,7 @@ class Bmc:
             Accounts(context),
             self._logs,
             VirtualMedia(context),
+            self.certificates,
             self._tasks,
             self._bios,
             Updates(context, self._tasks, fetch, self.restart),

@@ -77,6 +77,7 @@ class Paths:
     multipart_push, simple_update   UpdateService's MultipartHttpPushUri and its action SimpleUpdate
     tasks           the collection of tasks; `jobs`: Dell's, with the same members
     clear_jobs      action DellJobService.DeleteJobQueue
+    certificate_service, https_certificates   CertificateService, and the collection of the web server's certificates
     """
 
     root: str
@@ -96,6 +97,8 @@ class Paths:
     tasks: str = ""
     jobs: str = ""
     clear_jobs: str = ""
+    certificate_service: str = ""
+    https_certificates: str = ""
 
     @property
     def boot_patch(self) -> str:

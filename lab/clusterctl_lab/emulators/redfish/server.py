@@ -49,6 +49,10 @@ class BmcServers:
         if not self._closed:
             await self._listeners[machine.name].show(machine)
 
+    def rejected(self, name: str) -> int:
+        """Return how many wrong logins the machine's BMC has seen."""
+        return self._listeners[name].bmc.rejected
+
     async def close(self) -> None:
         """Stop listening, drop connections, abandon resets in progress."""
         self._closed = True
@@ -67,7 +71,9 @@ async def serve_bmcs(world: World, tls: Issue, port: int = 443, serving: Serving
         for name, machine in world.machines.items():
             address = machine.bmc.address
             bmc = Bmc(world, name, how.profile_of(machine), fetch=how.fetch)
-            listeners[name] = Listener(bmc, (address, port), _certificates(address, tls, how.expired))
+            own = tls(address)
+            bmc.certificates.present = own.load_cert_chain
+            listeners[name] = Listener(bmc, (address, port), _certificates(own, address, tls, how.expired))
             await listeners[name].show(machine)
     except BaseException:
         await servers.close()
@@ -76,9 +82,9 @@ async def serve_bmcs(world: World, tls: Issue, port: int = 443, serving: Serving
     return servers
 
 
-def _certificates(address: str, tls: Issue, expired: Issue | None) -> Callable[[Certificate], ssl.SSLContext]:
-    own = tls(address)
-
+def _certificates(
+    own: ssl.SSLContext, address: str, tls: Issue, expired: Issue | None
+) -> Callable[[Certificate], ssl.SSLContext]:
     def shown(certificate: Certificate) -> ssl.SSLContext:
         if certificate is Certificate.OTHER:
             return tls(UNUSED_ADDRESS)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, text
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, select, text
 
 from clusterctl.edges.journal import claims, incident_states, states
 from clusterctl.edges.journal.claims import Holder
@@ -133,10 +133,16 @@ class SqlJournal:
     def _rows(self, query: Select[Any]) -> Sequence[RowMapping]:
         return self._reads.read(lambda connection: connection.execute(query).mappings().all())
 
+    def names(self) -> Mapping[str, NodeId]:
+        query = select(states_table.c.name, states_table.c.node).order_by(states_table.c.name)
+        rows = self._reads.read(lambda connection: connection.execute(query).all())
+        return {name: NodeId(node) for name, node in rows}
+
     def summaries(self) -> tuple[NodeSummary, ...]:
         columns = (states_table.c.node, states_table.c.summary, states_table.c.summary_digest)
         query = select(*columns).order_by(states_table.c.name)
-        return tuple(map(states.summary_of, self._rows(query)))
+        rows = self._reads.read(lambda connection: connection.execute(query).all())
+        return tuple(states.summary_of(*row) for row in rows)
 
     def state(self, node: NodeId) -> NodeState:
         return self._reads.read(lambda connection: states.load(connection, node))
@@ -163,11 +169,11 @@ class SqlJournal:
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         late = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
-        return self._events(select(events_table).where(late))
+        return self._pages(late)
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
         new = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.seq > seq)
-        return self._events(select(events_table).where(new))
+        return self._pages(new)
 
     def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
         return self._reads.read(lambda connection: claims.owners(connection, prefix))
@@ -177,6 +183,15 @@ class SqlJournal:
         ordered = query.order_by(events_table.c.seq)
         rows = self._reads.read(lambda connection: connection.execute(ordered).mappings().all())
         return (event_of(row) for row in rows)
+
+    def _pages(self, wanted: ColumnElement[bool]) -> Iterator[Event]:
+        """Return the events of a condition in their order, which are read in parts: a day of a large fleet has
+        gigabytes of reports.
+        """
+        query = select(events_table.c.seq).where(wanted).order_by(events_table.c.seq)
+        found = self._reads.read(lambda connection: connection.execute(query).scalars().all())
+        parts = (self._events(select(events_table).where(events_table.c.seq.in_(part))) for part in _parts(found))
+        return itertools.chain.from_iterable(parts)
 
     def rebuild(self) -> None:
         """Write every stored state again from its events."""

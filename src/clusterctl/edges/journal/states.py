@@ -37,9 +37,9 @@ def state_of(row: Row) -> NodeState:
     return state
 
 
-def summary_of(row: Row) -> NodeSummary:
-    """Return the summary in a row with `node`, `summary` and `summary_digest`; raise as `state_of` does."""
-    return summary_from_json(checked_text(row["summary"], row["summary_digest"], f"node {row['node']}"))
+def summary_of(node: str, summary: str, digest: str) -> NodeSummary:
+    """Return the summary of a node from its text and its digest; raise as `state_of` does."""
+    return summary_from_json(checked_text(summary, digest, f"node {node}"))
 
 
 def move(connection: Connection, events: Sequence[Event]) -> None:

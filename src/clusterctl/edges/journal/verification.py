@@ -141,7 +141,7 @@ class _Reading:
         for row in rows_of(self.connection, node_state, "node"):
             expected = missing.pop(row["node"], None)
             state = self.guarded(partial(states.state_of, row))
-            summary = self.guarded(partial(states.summary_of, row))
+            summary = self.guarded(partial(states.summary_of, row["node"], row["summary"], row["summary_digest"]))
             if state is None or summary is None:
                 continue
             if state != expected or summary != summarise(state):

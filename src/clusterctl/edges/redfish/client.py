@@ -1,4 +1,4 @@
-"""BMCs over Redfish: implements `Bmcs`, `BmcClient`, `AccountBmcs` and `ServiceBmcs` of the ports."""
+"""BMCs over Redfish: implements `Bmcs`, `BmcClient`, `AccountBmcs`, `ServiceBmcs` and `CertificateBmcs`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.accounts import Accounts
 from clusterctl.edges.redfish.bios import BiosSettings, LogClearer
 from clusterctl.edges.redfish.boot import BootOverride, VirtualMedia
-from clusterctl.edges.redfish.pins import KnownBmcs
+from clusterctl.edges.redfish.certificates import BmcCertificate
+from clusterctl.edges.redfish.pins import KnownBmcs, presented_der
 from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once, power_of
 from clusterctl.edges.redfish.screen import read_screen
 from clusterctl.edges.redfish.services import BmcServices
@@ -23,6 +24,7 @@ from clusterctl.edges.redfish.update import FirmwareUpdate
 from clusterctl.edges.redfish.write import require_machine
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, same
 from clusterctl.fleet.bmc.boot import BootOnce
+from clusterctl.fleet.bmc.certificates import CertificateWish
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.bmc.services import ServiceState, WantedServices
@@ -40,6 +42,7 @@ from clusterctl.formats.redfish.tree import ROOT, Answers
 from clusterctl.formats.redfish.updates import read_updates, task_of
 from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power
 from clusterctl.ports.accounts import AccountClient
+from clusterctl.ports.certificates import CertificateClient
 from clusterctl.ports.services import ServiceClient
 
 log = logging.getLogger(__name__)
@@ -89,6 +92,19 @@ class RedfishBmcs:
     def open_services(self, address: BmcAddress, deadline: Deadline) -> ServiceClient:
         """Return the same for its clock, name servers and syslog target."""
         return _RedfishClient(address, deadline, self._shared)
+
+    def open_certificates(self, address: BmcAddress, deadline: Deadline) -> CertificateClient:
+        """Return the same for its certificate."""
+        return _RedfishClient(address, deadline, self._shared)
+
+    def presented(self, address: BmcAddress, deadline: Deadline) -> bytes:
+        """Return the certificate (DER) that the BMC proves to have, trusted or not; no login is sent."""
+        return presented_der(address, deadline)
+
+    def move_pin(self, address: BmcAddress, before: str, now: str) -> None:
+        """Pin the certificate `now` where `before` was pinned on first use."""
+        if self._shared.known is not None:
+            self._shared.known.move(address, before, now)
 
 
 class _RedfishClient:
@@ -266,6 +282,27 @@ class _RedfishClient:
             services = BmcServices(self._session, self._timing)
             control = services.set(wanted, serial, deadline)
         return Observed(control.states(wanted), (self._steps("redfish set services of the BMC", services.steps),))
+
+    def renewable(self, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Raise `EdgeError` where the BMC makes no certificate request; refuses unless its serial is `serial`."""
+        with self._located():
+            _, answers = BmcCertificate(self._session).control(serial, deadline)
+            self._remember(serial)
+        return Observed(None, (self._evidence("redfish certificate service", answers),))
+
+    def request(self, wish: CertificateWish, serial: Serial, deadline: Deadline) -> Observed[str]:
+        """Return a request for a new key of the BMC (PEM); refuses unless its serial is `serial`."""
+        with self._located():
+            certificate = BmcCertificate(self._session)
+            found = certificate.request(wish, serial, deadline)
+        return Observed(found, (self._steps("redfish certificate request", certificate.steps),))
+
+    def replace(self, pem: str, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Give the BMC its certificate; refuses unless its serial is `serial`."""
+        with self._located():
+            certificate = BmcCertificate(self._session)
+            certificate.replace(pem, serial, deadline)
+        return Observed(None, (self._steps("redfish replace certificate", certificate.steps),))
 
     def look(self, user: str, deadline: Deadline) -> AccountSight:
         """Return the account of this name, and the machine's serial."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from clusterctl.edges.disk import write_once
+from clusterctl.edges.disk import write_once, write_over
 from clusterctl.edges.redfish.transport import translated
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.certificate_pin import parse_pin, with_colons
@@ -69,6 +69,12 @@ class KnownBmcs:
             learnt = f"its certificate was trusted on first use and is pinned now: SHA-256 {with_colons(seen)}"
         return replace(address, fingerprint=_pin(file)), learnt
 
+    def move(self, address: BmcAddress, before: str, now: str) -> None:
+        """Put the pin `now` in the place of the pin `before`, of the address and of the machine; others stay."""
+        for file in (self.file(address.host), self.machine_file(address.machine) if address.machine else None):
+            if file is not None and file.exists() and _pin(file) == before:
+                write_over(file, f"{with_colons(now)}\n".encode())
+
     def learns(self, address: BmcAddress) -> bool:
         """Return whether the certificate of this BMC would be pinned now."""
         return self.learn and _undecided(address) and not self.pin_file(address).exists()
@@ -93,6 +99,11 @@ def _pin(file: Path) -> str:
 
 def presented(address: BmcAddress, deadline: Deadline) -> str:
     """Return the SHA-256 of the certificate that the BMC presents."""
+    return hashlib.sha256(presented_der(address, deadline)).hexdigest()
+
+
+def presented_der(address: BmcAddress, deadline: Deadline) -> bytes:
+    """Return the certificate that the BMC proves to have; nothing but a TLS handshake is sent."""
     doing = "asking for its certificate"
     deadline.check(doing)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -105,6 +116,6 @@ def presented(address: BmcAddress, deadline: Deadline) -> str:
             socket.create_connection((address.host, address.port), timeout=seconds) as plain,
             context.wrap_socket(plain) as tls,
         ):
-            return hashlib.sha256(tls.getpeercert(binary_form=True) or b"").hexdigest()
+            return tls.getpeercert(binary_form=True) or b""
     except OSError as error:
         raise translated(error, doing) from error

@@ -12,6 +12,9 @@ from clusterctl.edges.site.textfile import decoded, read_bytes
 from clusterctl.fleet.errors import UsageError
 from clusterctl.site.fields import SecretRef
 
+_SECRET_LINE = 40
+"""Characters: a shorter line of a text of many lines is no secret by itself, such as the marks of a PEM file."""
+
 
 def resolve(ref: SecretRef, folder: Path, field: str) -> str:
     """Return the secret behind a reference; `field` names it in errors (`site.yml bmc.password`). Never logged."""
@@ -21,6 +24,13 @@ def resolve(ref: SecretRef, folder: Path, field: str) -> str:
         raise UsageError(f"{kept} holds more than one line", where=field, remedy="keep the secret alone in it")
     KNOWN.add([secret])
     return secret
+
+
+def resolve_text(ref: SecretRef, folder: Path, field: str) -> str:
+    """Return a secret of many lines, such as a private key as PEM. Never logged."""
+    text = _read(ref, folder, field)
+    KNOWN.add([text, *(line for line in text.splitlines() if len(line) >= _SECRET_LINE)])
+    return text
 
 
 def _read(ref: SecretRef, folder: Path, field: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
@@ -88,9 +90,9 @@ class SheetColumns:
 
 def read_sheet(file: Path, named_by: str = "") -> tuple[SiteNode, ...]:
     """Return all machines of a CSV; errors name file, line and column, or the field `named_by` without a file."""
-    text = read_text(file, named_by)
-    rows = sheet_rows(text, file)
-    columns = sheet_columns(read_table(text, str(file)).headings, file)
+    table = read_table(read_text(file, named_by), str(file))
+    columns = sheet_columns(table.headings, file)
+    rows = tuple(_row(cells, columns, line) for line, cells in table.rows)
     if "password" in columns.index and stat.S_IMODE(file.stat().st_mode) & 0o077:
         where = columns.where(1, "password")
         raise UsageError("holds passwords and others may read it", where=where, remedy=f"chmod 600 {file}")
@@ -134,45 +136,66 @@ def _row(cells: list[str], columns: SheetColumns, line: int) -> SiteNode:
     if len(cells) > len(columns.headings):
         message = f"{len(cells)} cells, but the header has {len(columns.headings)} columns"
         raise UsageError(message, where=columns.where(line), remedy="put a cell that holds a comma in quotes")
-    values = columns.values(cells)
-    if not values["name"]:
+    values: dict[str, Any] = {ours: text for ours, text in columns.values(cells).items() if text}
+    if "name" not in values:
         raise UsageError("the name is empty", where=columns.where(line, "name"), remedy="give each machine a name")
-    own, bmc = values.get("address", ""), values.get("bmc", "")
-    return SiteNode(
-        where=columns.where(line),
-        name=values["name"].lower(),
-        bmc=_address(bmc, columns.where(line, "bmc"), "the BMC's") if bmc else "",
-        serial=values.get("serial", ""),
-        user=values.get("user", ""),
-        password=values.get("password", ""),
-        rack=values.get("rack", ""),
-        unit=read_unit(values.get("unit", ""), columns.where(line, "unit")),
-        tls_fingerprint=_fingerprint(values.get("tls_fingerprint", ""), columns.where(line, "tls_fingerprint")),
-        bmc_mac=_mac(values.get("bmc_mac", ""), columns.where(line, "bmc_mac")),
-        login=values.get("login", "").lower(),
-        boot_mac=_mac(values.get("boot_mac", ""), columns.where(line, "boot_mac")),
-        pdu=values.get("pdu", ""),
-        address=_address(own, columns.where(line, "address"), "the host's") if own else "",
-    )
+    for ours, read in _READ.items():
+        if ours in values:
+            values[ours] = read(values[ours], partial(columns.where, line, ours))
+    return SiteNode(where=columns.where(line), **({"bmc": ""} | values))
 
 
-def _address(text: str, where: str, owner: str) -> str:
+Place = Callable[[], str]
+"""Returns file, line and column of a cell: asked for where the cell is wrong."""
+_UNITS = frozenset(map(str, range(1, 61)))
+
+
+def _lower(text: str, _place: Place) -> str:
+    return text.lower()
+
+
+def _bmc(text: str, place: Place) -> str:
+    return _address(text, place, "the BMC's")
+
+
+def _host(text: str, place: Place) -> str:
+    return _address(text, place, "the host's")
+
+
+def _address(text: str, place: Place, owner: str) -> str:
     try:
         return canonical_address(text)
     except ValueError as error:
-        raise UsageError(f"{error}, found {text!r}", where=where, remedy=f"write {owner} IP address") from None
+        raise UsageError(f"{error}, found {text!r}", where=place(), remedy=f"write {owner} IP address") from None
 
 
-def _mac(text: str, where: str) -> Mac | None:
+def _unit(text: str, place: Place) -> int | None:
+    return int(text) if text in _UNITS else read_unit(text, place())
+
+
+def _mac(text: str, place: Place) -> Mac:
     try:
-        return read_mac(text) if text else None
+        return read_mac(text)
     except ValueError as error:
-        raise UsageError(f"{error}, found {text[:40]!r}", where=where, remedy="copy it from its label") from None
+        raise UsageError(f"{error}, found {text[:40]!r}", where=place(), remedy="copy it from its label") from None
 
 
-def _fingerprint(text: str, where: str) -> str:
+def _fingerprint(text: str, place: Place) -> str:
     try:
-        return parse_pin(text) if text else ""
+        return parse_pin(text)
     except ValueError as error:
         remedy = "print it: openssl x509 -noout -fingerprint -sha256 -in CERTIFICATE"
-        raise UsageError(f"{error}, found {text!r}", where=where, remedy=remedy) from None
+        raise UsageError(f"{error}, found {text!r}", where=place(), remedy=remedy) from None
+
+
+_READ: Mapping[str, Callable[[str, Place], object]] = {
+    "name": _lower,
+    "bmc": _bmc,
+    "unit": _unit,
+    "tls_fingerprint": _fingerprint,
+    "bmc_mac": _mac,
+    "login": _lower,
+    "boot_mac": _mac,
+    "address": _host,
+}
+"""How the columns that are not taken as they are written are read, in the order in which errors are found."""

@@ -79,7 +79,7 @@ def services_reader(wanted: WantedServices) -> Callable[[Answers], ServicesContr
 def _control(tree: RedfishTree, wanted: WantedServices) -> ServicesControl:
     host = system.host_system(tree)
     serial = serial_of(tree, host)
-    manager = _manager(tree, host)
+    manager = manager_of(tree, host)
     settings: list[ServiceSetting] = []
     unreported: dict[Service, str] = {}
     for service in wanted.texts:
@@ -94,7 +94,7 @@ def _control(tree: RedfishTree, wanted: WantedServices) -> ServicesControl:
     return ServicesControl(serial, tuple(settings), unreported)
 
 
-def _manager(tree: RedfishTree, host: Resource) -> Resource:
+def manager_of(tree: RedfishTree, host: Resource) -> Resource:
     """Return the BMC of the host: the first of its managers, else of all managers that are BMCs."""
     linked = host.links("Links", "ManagedBy")
     if linked:

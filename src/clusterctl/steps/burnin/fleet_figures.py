@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import Protocol
 
 from clusterctl.fleet.event import Event, Kind, Stream
@@ -14,7 +15,8 @@ from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.ports import Clock
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
 from clusterctl_burnin import figures
-from clusterctl_burnin.fleet_stats import Sample, compare
+from clusterctl_burnin.fleet_stats import Sample, compare, shared_answers
+from clusterctl_burnin.kernel_log.slot_power import SLOT_POWER
 
 RECENT = timedelta(days=28)
 """Older figures are not compared with: firmware, rooms and seasons change."""
@@ -46,6 +48,13 @@ class FleetFigures:
         others = self._others(nodes[0].sku.name, here)
         compared = compare(sample for sample in (*own, *others) if sample.metric.name in metrics)
         return {NodeId(node): found for node, found in compared.findings.items() if node in here}
+
+    def shared_slots(self, nodes: Sequence[NodeUnderTest]) -> frozenset[str]:
+        """Return the adapters, as subjects, whose slots report too little power on other nodes of this SKU too."""
+        here = {node.state.id for node in nodes}
+        others = self._others(nodes[0].sku.name, here) if nodes else ()
+        figures = chain((sample for node in nodes for sample in node.figures), others)
+        return shared_answers(sample for sample in figures if sample.metric == SLOT_POWER)
 
     def _others(self, population: str, here: set[NodeId]) -> Iterator[Sample]:
         since = self.clock.now() - RECENT

@@ -22,6 +22,7 @@ from clusterctl.steps.executor.reachability import REACHABLE, host_unreachable
 from clusterctl_burnin.alike import traits
 from clusterctl_burnin.check import Check, Expected, causes_of, inconclusive
 from clusterctl_burnin.fleet_metrics import samples
+from clusterctl_burnin.kernel_log.slot_power import settled
 from clusterctl_burnin.loads.obstacles import obstacle
 from clusterctl_burnin.loads.rank_placement import seat
 from clusterctl_burnin.probe import Readings
@@ -89,6 +90,12 @@ class NodeChecker:
         new = unknown(bad, before)
         node.findings = self._merged(before, new) if new else before
 
+    def settle_slots(self, node: NodeUnderTest, shared: frozenset[str]) -> None:
+        """Make warnings of the slots with too little power that other nodes of the SKU have alike (`shared`)."""
+        node.shared_slots = shared
+        found = [replace(one, root="") for one in settled(node.findings, shared)]
+        node.findings = list(link_roots(found, causes_of(self.plan.suite.checks)))
+
     def add_watched(self, node: NodeUnderTest) -> None:
         """Move what the watch found to the node's findings. Of a host that does not answer, only its silence counts."""
         found, node.watched = node.watched, []
@@ -142,7 +149,7 @@ class NodeChecker:
             node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
         with _JUDGING:
             judged = judge(plan.checks, answer, expected)
-        node.findings += judged.findings
+        node.findings += settled(judged.findings, node.shared_slots)
         node.keep(judged.evidence)
         if node.recorded and not again:
             node.figures += tuple(samples(node.state.id, node.sku.name, answer))

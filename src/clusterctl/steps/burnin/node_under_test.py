@@ -78,6 +78,7 @@ class NodeUnderTest:
 
     figures  are compared with those of all nodes of its SKU
     traits   are compared with those of its batch
+    shared_slots   adapters whose slots report too little power on other nodes of its SKU too, where that was looked up
     seen, watched, disturbed   of the watch: its last reading; its findings that are not among the node's yet; by
              load, the finding that stands in place of a result that does not count
     bmc      what its BMC reported before the loads, or why it did not
@@ -93,6 +94,7 @@ class NodeUnderTest:
     placement: Seat = field(default_factory=Seat)
     figures: tuple[Sample, ...] = ()
     traits: Traits = field(default_factory=dict)
+    shared_slots: frozenset[str] = frozenset()
     seen: WatchReading | None = None
     watched: list[Finding] = field(default_factory=list)
     disturbed: dict[str, Finding] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, WatchReading, read_probes, unknown
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.kernel_log.slot_power import settled
 from clusterctl_burnin.probe import script
 from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, SAMPLER_BEGUN, sampler
 from clusterctl_burnin.sweep import SweepFindings, sweep
@@ -85,7 +86,7 @@ class NodeWatch:
         expected = self._expected_of(node, sent, node.seen.at)
         found = self._judged(node, before, expected, run)
         node.keep(found.evidence)
-        new = unknown(found.findings, (*node.findings, *node.watched))
+        new = unknown(settled(found.findings, node.shared_slots), (*node.findings, *node.watched))
         node.watched += new
         mark = disturbed(load, [one for one in found.findings if one in new or one.verdict is not Verdict.INCONCLUSIVE])
         if mark is not None and (load not in node.disturbed or mark.verdict is Verdict.FAIL):

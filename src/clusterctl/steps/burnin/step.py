@@ -23,6 +23,7 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.alike import unlike
 from clusterctl_burnin.campaign import CampaignPlan
+from clusterctl_burnin.kernel_log.slot_power import odd_in_node
 from clusterctl_burnin.loads import report
 from clusterctl_burnin.loads.obstacles import needs_of, obstacle
 
@@ -70,12 +71,26 @@ class Burnin:
         checked = {checks.submit(self._checker.check, node, deadline): node for node in batch}
         self._check_partners(checks, deadline)
         loaded: dict[Future[None], NodeUnderTest] = {}
-        for node in _as_completed(checked):
+        for node in self._settled(batch, _as_completed(checked)):
             if any(obstacle(load.needs, node.findings) is None for load in self._suite.solo):
                 loaded[loads.submit(self._checker.load, node, deadline)] = node
             else:
                 yield node
         yield from _as_completed(loaded)
+
+    def _settled(self, batch: Sequence[NodeUnderTest], checked: Iterator[NodeUnderTest]) -> Iterator[NodeUnderTest]:
+        """Yield each checked node; one with an adapter that is odd in it, once all nodes of its SKU can be compared."""
+        waiting = []
+        for node in checked:
+            if odd_in_node(node.findings):
+                waiting.append(node)
+            else:
+                yield node
+        for sku in dict.fromkeys(node.sku.name for node in waiting):
+            shared = self._services.fleet.shared_slots([node for node in batch if node.sku.name == sku])
+            for node in (one for one in waiting if one.sku.name == sku):
+                self._checker.settle_slots(node, shared)
+                yield node
 
     def _is_done(self, node: NodeUnderTest) -> bool:
         """Return whether the node has failed, and its findings keep it from each load of several nodes."""
@@ -96,7 +111,7 @@ class Burnin:
         partners = self._under_test(self._plan.partners, hosts)
         for done in [pool.submit(self._checker.check, node, deadline) for node in partners]:
             done.result()
-        for node in partners:
+        for node in self._settled(partners, iter(partners)):
             if node.healthy:
                 self._partners.add(node)
 

@@ -51,6 +51,7 @@ class PermitPool:
 
     waiting  what a run prints while it waits for one, once for each wait, by `on_wait`
     rest_s   seconds for which a returned permit is not given again
+    pace     returns how many of `at_most` may be given at present
     """
 
     journal: Journal
@@ -59,6 +60,7 @@ class PermitPool:
     waiting: str
     on_wait: OnWait = logged
     rest_s: float = 0.0
+    pace: Callable[[int], int] = lambda at_most: at_most
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @contextmanager
@@ -79,6 +81,7 @@ class PermitPool:
         prefix = f"{self.kind} permit "
         taken = {owner.subject for owner in self.journal.owners(prefix) if owner.live}
         free = [name for number in range(1, self.at_most + 1) if (name := f"{prefix}{number}") not in taken]
+        wanted = min(wanted, self.pace(self.at_most) - len(taken))
         run = f"{self.kind}-{uuid4().hex[:12]}"  # for the journal each call is a run: a run may claim what it has again
         granted: dict[NodeId, Claim] = {}
         while free and (missing := wanted - len(granted)) > 0:
@@ -104,14 +107,16 @@ class PermitPool:
         return claims
 
 
-def reboot_pool(journal: Journal, at_most: int, on_wait: OnWait = logged) -> PermitPool:
+def reboot_pool(
+    journal: Journal, at_most: int, on_wait: OnWait = logged, pace: Callable[[int], int] = lambda at_most: at_most
+) -> PermitPool:
     """Return the cap on reboots.
 
     Hosts that come up together flood the subnet manager of their fabric: each link that trains is a sweep and new
     routes.
     """
     waiting = f"waiting until other hosts are up: {at_most} may reboot at once (fabric.reboots)"
-    return PermitPool(journal, "reboot", at_most, waiting, on_wait)
+    return PermitPool(journal, "reboot", at_most, waiting, on_wait, pace=pace)
 
 
 def install_pool(journal: Journal, at_most: int) -> PermitPool:

@@ -67,6 +67,7 @@ def _manager(view: View) -> Resource:
         "Model": "16G Monolithic",
         "PowerState": "On",
         "Status": status(),
+        "NetworkProtocol": ref(paths.NETWORK_PROTOCOL),
         "VirtualMedia": ref(paths.VIRTUAL_MEDIA),
     }
 

@@ -23,6 +23,7 @@ from clusterctl_lab.emulators.redfish.dell import (
 from clusterctl_lab.emulators.redfish.dell.messages import LANGUAGE
 from clusterctl_lab.emulators.redfish.profile import Log, Paths
 from clusterctl_lab.emulators.redfish.resource import Resource
+from clusterctl_lab.emulators.redfish.services import certificates
 from clusterctl_lab.emulators.redfish.traits import Traits
 from clusterctl_lab.emulators.redfish.vendor_profile import Assembled
 from clusterctl_lab.emulators.redfish.view import View
@@ -47,6 +48,8 @@ _PATHS = Paths(
     tasks=paths.TASKS,
     jobs=paths.JOBS,
     clear_jobs=paths.DELETE_JOBS,
+    certificate_service=paths.CERTIFICATE_SERVICE,
+    https_certificates=paths.HTTPS_CERTIFICATES,
 )
 _TRAITS = Traits(
     reset_types=system.RESET_TYPES,
@@ -60,8 +63,10 @@ _TRAITS = Traits(
 """Six sessions, which expire after 1800 s of idleness (recorded: SessionService.SessionTimeout)."""
 
 
-def _rest(_paths: Paths, traits: Traits, view: View) -> Iterator[Resource]:
+def _rest(known: Paths, traits: Traits, view: View) -> Iterator[Resource]:
     yield from service.resources(view, traits.session_timeout)
+    yield from certificates.resources(known)
+    yield certificates.network_protocol(paths.NETWORK_PROTOCOL, known)
     yield from accounts.resources(view, traits)
 
 

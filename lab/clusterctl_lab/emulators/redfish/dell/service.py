@@ -35,6 +35,7 @@ def _root(view: View) -> Resource:
         "Vendor": "Dell",
         "Product": "Integrated Dell Remote Access Controller",
         "AccountService": ref(paths.ACCOUNT_SERVICE),
+        "CertificateService": ref(paths.CERTIFICATE_SERVICE),
         "Chassis": ref(f"{paths.ROOT}/Chassis"),
         "Managers": ref(f"{paths.ROOT}/Managers"),
         "Registries": ref(paths.REGISTRIES),

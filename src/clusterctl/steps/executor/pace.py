@@ -1,0 +1,72 @@
+"""Fewer reboots at once while the subnet manager is busy, or does not answer.
+
+Its activity is the count that SMInfo carries (InfiniBand Architecture Specification, 14.2.5.13). OpenSM counts there
+the management packets that it has sent: a light sweep asks each switch once, in ten seconds; a heavy one, after links
+have come up, asks each port and writes the tables of all switches.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.ports import Deadline, MasterActivity, MasterReader
+
+SLOWER = 4
+"""So many times fewer hosts reboot at once meanwhile; one always may."""
+LOOK_S = 2.0
+"""Seconds between two readings: a rate over less is of single packets."""
+ANSWER_S = 10.0
+UNKNOWN = "it is not known yet how busy the subnet manager is"
+_WRAP = 1 << 32
+
+
+@dataclass(slots=True)
+class SubnetManagerPace:
+    """Callable with the cap on reboots; returns how many may reboot at present. Thread-safe.
+
+    busy       packets in a second above which it is busy
+    on_change  receives what has changed, as text
+    """
+
+    master: MasterReader
+    busy: float
+    on_change: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    _last: MasterActivity | None = field(default=None, init=False)
+    _asked: float = field(default=float("-inf"), init=False)
+    _reason: str = field(default=UNKNOWN, init=False)
+    _reported: bool = field(default=False, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __call__(self, at_most: int) -> int:
+        """Until two readings have been made, the smaller number."""
+        with self._lock:
+            if self.now() - self._asked >= LOOK_S:
+                self._look()
+            return max(1, at_most // SLOWER) if self._reason else at_most
+
+    def _look(self) -> None:
+        try:
+            seen = self.master.activity(Deadline.after(ANSWER_S))
+        except ClusterctlError as error:
+            self._become(f"the subnet manager cannot be asked: {error.message}")
+            self._last = None
+        else:
+            if self._last is not None and self._last.guid == seen.guid:
+                rate = (seen.packets - self._last.packets) % _WRAP / max(self.now() - self._asked, LOOK_S)
+                busy = f"the subnet manager sends {rate:.0f} packets a second (fabric.sm_busy: {self.busy:g})"
+                self._become(busy if rate > self.busy else "")
+            else:
+                self._become(UNKNOWN)
+            self._last = seen
+        self._asked = self.now()
+
+    def _become(self, reason: str) -> None:
+        if reason != UNKNOWN and bool(reason) is not self._reported:
+            self.on_change(f"fewer hosts reboot at once: {reason}" if reason else "the subnet manager is idle again")
+            self._reported = bool(reason)
+        self._reason = reason
