@@ -49,7 +49,7 @@ from clusterctl_lab.world import Delays, World
 from tests.edges.maas.kit import API_KEY, Hosts, UtcClock
 from tests.edges.maas.testca import Ca
 from tests.events import new_event
-from tests.steps.fakes import FakeBmcs, FakeShell
+from tests.steps.fakes import FakeBmc, FakeBmcs, FakeShell
 
 LAYOUT = Layout(IPv4Network("127.94.0.0/16"))
 PORT = 45245
@@ -189,8 +189,9 @@ def drive(folder: Path, count: int, size: int, scale: float) -> dict[str, Any]:
     book.append([event for machine in fleet for event in described(machine)])
     addresses = {item.name: BmcAddress(item.bmc.address, "root", item.bmc.password) for item in fleet}
     shell = FakeShell({item.name: f"boot-1\n{item.name}\n" for item in fleet})
+    bmcs = FakeBmcs({item.bmc.address: FakeBmc(inventory(item)) for item in fleet})
     step = Install(
-        InstallServices(installer(folder), shell, FakeBmcs({}), addresses.__getitem__),
+        InstallServices(installer(folder), shell, bmcs, addresses.__getitem__),
         ACCESS,
         INSTALLERS_NETWORK,
         poll_s=POLL_S / scale,

@@ -107,18 +107,22 @@ def test_packed_logs_are_read_and_damaged_ones_reported(tmp_path: Path, capsys: 
     assert found["unmeasured"][0].startswith("n3/kernel.log.gz")
 
 
-@pytest.mark.parametrize(("state", "rule"), [("FAILED", "exception"), ("CANCELLED", "ended_by_order")])
+@pytest.mark.parametrize(
+    ("state", "raised_first", "rule"),
+    [("FAILED", True, "exception"), ("CANCELLED", True, "exception"), ("CANCELLED", False, "ended_by_order")],
+)
 def test_a_step_that_srun_cancels_is_no_order(
-    state: str, rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    state: str, raised_first: bool, rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With -K srun cancels the other ranks of a failed one; only the state of the job shows an order."""
-    log = (
+    """With -K srun cancels the other ranks of a failed one; of a cancelled job, what came after it follows from that."""
+    raised = (
         "0: Traceback (most recent call last):\n"
         '0:   File "/x/train.py", line 3, in <module>\n'
         "0:     raise ValueError('shapes differ')\n"
         "0: ValueError: shapes differ\n"
-        "slurmstepd: error: *** STEP 7.0 ON c1 CANCELLED AT 2026-11-01T12:00:05 ***\n"
     )
+    cancelled = "slurmstepd: error: *** STEP 7.0 ON c1 CANCELLED AT 2026-11-01T12:00:05 ***\n"
+    log = raised + cancelled if raised_first else cancelled + raised
     code, found = why(
         write(tmp_path, {"slurm-7.out": log, "job.json": json.dumps({"version": 1, "state": state})}), capsys
     )

@@ -14,10 +14,8 @@ from tests.events import data_of
 from tests.processes import mentioning
 
 STOPS = (Kind.NODE_HELD, Kind.NODE_QUARANTINED)
-NOT_ASKED = frozenset({("install", "data_disks"), ("burnin", "dns"), ("burnin", "host_network"), ("burnin", "zpool")})
-"""What the lab's site does not ask: its MAAS reads no drives, its hosts have no name server, nothing is set for their
-network, no pool is wanted.
-"""
+NOT_ASKED = frozenset({("burnin", "dns"), ("burnin", "host_network"), ("burnin", "zpool")})
+"""What the lab's site does not ask: its hosts have no name server, nothing is set for their network, no pool is wanted."""
 
 
 def broken_promises(site: Site, nodes: int) -> list[str]:

@@ -156,6 +156,9 @@ class StruckInstaller:
         with self.seams.around("installer.start", effect="install.start", target=target.serial):
             return self.inner.start(target, deadline)
 
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return self.inner.power_login(target, deadline)
+
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         with self.seams.around("installer.release", effect="install.release", target=target.serial):
             return self.inner.release(target, deadline)

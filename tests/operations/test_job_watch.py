@@ -84,7 +84,7 @@ class FakeJobs:
     def unreserve(self, name: str, deadline: Deadline) -> None:
         self.reserved.append((name, ()))
 
-    def marked(self, comment: str, deadline: Deadline) -> str:
+    def marked(self, comment: str, deadline: Deadline, user: str = "") -> str:
         if self.silent:
             self.silent -= 1
             raise EdgeError("Unable to contact slurm controller", where="squeue", remedy="wait")

@@ -76,6 +76,7 @@ class FakeInstaller:
     reached: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
     errors: list[EdgeError] = field(default_factory=list)
+    login: BmcAddress | None = None
     report: InstallStatus = field(default_factory=lambda: InstallStatus(InstallState.ABSENT))
     """In addition to state, detail, handle and addresses: host key, milestones, drives."""
 
@@ -90,6 +91,9 @@ class FakeInstaller:
         detail = self.details.get(name, "")
         status = replace(self.report, state=state, detail=detail, handle=name, addresses=addresses)
         return Observed(status, seen(state.value))
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return self.login
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self.calls.append(("prepare", target.name))
@@ -149,8 +153,15 @@ class FakeShell:
 def disks(serial: str) -> dict[str, str]:
     """Return the output of lsblk and findmnt on a host with one disk."""
     root = {"target": "/", "source": "/dev/sda2", "fstype": "ext4", "options": "rw", "maj:min": "8:2"}
-    part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9}
-    disk = {"path": "/dev/sda", "maj:min": "8:0", "type": "disk", "size": 480 * 10**9, "serial": serial}
+    part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9, "fstype": "ext4"}
+    disk = {
+        "path": "/dev/sda",
+        "maj:min": "8:0",
+        "type": "disk",
+        "size": 480 * 10**9,
+        "serial": serial,
+        "pttype": "gpt",
+    }
     devices = {"blockdevices": [disk | {"children": [part]}]}
     return {"lsblk": json.dumps(devices), "findmnt": json.dumps({"filesystems": [root]})}
 

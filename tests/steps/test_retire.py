@@ -23,7 +23,7 @@ from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Unread
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget, Power
+from clusterctl.ports import BmcAddress, Deadline, InstallError, InstallState, InstallStatus, InstallTarget, Power
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import TROUBLES, DriveWiper, check_same
 from tests.events import data_of, new_event
@@ -47,6 +47,11 @@ class FakeEraser:
     before: Callable[[], object] = lambda: None
     stops: threading.Event = field(default_factory=threading.Event)
     any_state: bool = False
+
+    login: BmcAddress | None = None
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return self.login
 
     def erases_any(self, name: str) -> bool:
         return self.any_state
@@ -77,7 +82,9 @@ class FakeEraser:
 
 @dataclass
 class SwitchableBmc(FakeBmc):
-    """One that can be switched, by any caller that names the right serial."""
+    """One that can be switched, by any caller that names the right serial. It rejects the user `rejects`."""
+
+    rejects: str = ""
 
     def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
         assert isinstance(self.report, Inventory)
@@ -95,6 +102,8 @@ class World:
     bmc: SwitchableBmc
 
     def open(self, address: BmcAddress, deadline: Deadline) -> SwitchableBmc:
+        if address.user == self.bmc.rejects:
+            raise AuthenticationError("HTTP 401")
         return self.bmc
 
     def wipe(self, cancelled: threading.Event | None = None) -> None:
@@ -143,6 +152,15 @@ def test_erased_switched_off_retired(world: World) -> None:
     assert (state.stage, state.cause) == (Stage.RETIRED, "retired by alice, its drives erased: sold")
     (last,) = list(world.book.history(Stream.NODE, NODE))[-1:]
     assert {world.book.evidence(digest).content for digest in last.evidence} == {b"ready", b"switched"}
+
+
+def test_nothing_is_erased_where_the_bmc_rejects_the_login_of_the_installer(world: World) -> None:
+    """The login is tried once; nothing of the erase is intended then, and the node stays as it was."""
+    world.eraser.login = replace(address_of("n1"), user="maas")
+    world.bmc.rejects = "maas"
+    with pytest.raises(InstallError, match="which the BMC rejects"):
+        world.wipe()
+    assert (world.eraser.erased, world.acts()) == ([], ["power.login", "power.login failed"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,8 +71,9 @@ class Scene:
     url: str
     stack: ExitStack = field(default_factory=ExitStack)
 
-    def start(self, *argv: str, module: str = "tests.two.controller") -> Controller:
-        command = (sys.executable, "-m", module, str(self.site), str(self.world.folder), *argv)
+    def start(self, *argv: str, module: str = "tests.two.controller", within: Sequence[str] = ()) -> Controller:
+        """Start a controller; `within` starts it elsewhere, such as in another network namespace."""
+        command = (*within, sys.executable, "-m", module, str(self.site), str(self.world.folder), *argv)
         pipe = subprocess.PIPE
         controller = Controller(subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True))
         self.stack.callback(controller.end)

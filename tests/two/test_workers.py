@@ -61,8 +61,8 @@ def cancel(orderer: SiteContext, run: str) -> None:
     assert runs.run(orderer, runs.CancelRequest(run=run), Control()).exit_code == 0
 
 
-def start(scene: Scene, name: str, *argv: str) -> Controller:
-    return scene.start("--name", name, *argv, module="tests.two.worker")
+def start(scene: Scene, name: str, *argv: str, within: Sequence[str] = ()) -> Controller:
+    return scene.start("--name", name, *argv, module="tests.two.worker", within=within)
 
 
 def work(scene: Scene, name: str, stopping: threading.Event, *reach: str, once: bool = True) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ def opened(site: Path, world: World, stops_at: str, invocation: Invocation) -> S
     return replace(context, connect=lambda _site, _access: outside)
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("site", type=Path)
     parser.add_argument("world", type=Path)
@@ -38,7 +39,7 @@ def main() -> int:
     parser.add_argument("--reach", nargs="*", default=[])
     parser.add_argument("--stops-at", default="")
     parser.add_argument("--once", action="store_true")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
 
     def report(event: object) -> None:
         if isinstance(event, Event):

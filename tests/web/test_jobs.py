@@ -71,7 +71,7 @@ class FakeJobs:
     def unreserve(self, name: str, deadline: Deadline) -> None:
         pass
 
-    def marked(self, comment: str, deadline: Deadline) -> str:
+    def marked(self, comment: str, deadline: Deadline, user: str = "") -> str:
         return ""
 
     def submit(self, submission: Submission, deadline: Deadline) -> str:

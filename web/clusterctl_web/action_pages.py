@@ -111,6 +111,14 @@ class ActionPages:
 
 async def json_body(request: Request) -> Mapping[str, str]:
     """Return the JSON object that a request sends, all values texts. Raises `UsageError` for anything else."""
+    found = await read_json(request)
+    if not all(isinstance(value, str) for value in found.values()):
+        raise UsageError("is no JSON object of texts", where="body", remedy='send {"reason": "…"}')
+    return found
+
+
+async def read_json(request: Request) -> Mapping[str, Any]:
+    """Return the JSON object that a request sends. Raises `UsageError` for anything else, and for one too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -120,8 +128,8 @@ async def json_body(request: Request) -> Mapping[str, str]:
         found = json.loads(body or b"{}")
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise UsageError("is no JSON object of texts", where="body", remedy='send {"reason": "…"}')
+    if not isinstance(found, dict):
+        raise UsageError("is no JSON object", where="body", remedy='send {"reason": "…"}')
     return found
 
 

@@ -21,6 +21,7 @@ from clusterctl_web.change_feed import ChangeFeed
 from clusterctl_web.downtime_page import DowntimePage
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import Guard
+from clusterctl_web.job_orders import JobOrders
 from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
@@ -45,7 +46,7 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
     streams = StreamLimit()
     work, reads = LiveOrders(live), MachineReads()
     pages = Pages(live, renderer, sessions, streams, figures, NodeViews(live, work), ChangeFeed(live))
-    orders = Orders(live.context.site.folder)
+    orders, jobs = Orders(live.context.site.folder), JobViews(live.context)
     more = [
         *ActionPages(orders, renderer, NODES).routes(),
         *ActionPages(orders, renderer, PLANS).routes(),
@@ -58,7 +59,8 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
         *NodeDetails(live, renderer, figures, reads).routes(),
         *NodeApi(live, figures, reads).routes(),
         *PlanPages(live.context, renderer).routes(),
-        *JobPages(JobViews(live.context), renderer).routes(),
+        *JobOrders(jobs, streams, pages.validity).routes(),
+        *JobPages(jobs, renderer).routes(),
         *DowntimePage(live.context, renderer).routes(),
     ]
     return Starlette(

@@ -26,8 +26,8 @@ from clusterctl_web.sessions import Actor, UserSessions
 SIGN_OUT = "/sign-out"
 LIVE = "/changes"
 """Event streams do not keep a session from becoming idle."""
-OF_OWN_JOB = re.compile(r"(?:/api/v1)?/jobs/[^/]+/(?:why|stacks|stop)")
-"""Every user may have evidence of an own job collected, and stop it: the endpoint checks whose job it is."""
+OF_OWN_JOB = re.compile(r"(?:/api/v1)?/jobs/[^/]+/(?:why|stacks|stop)|/api/v1/jobs(?:/[^/]+/watch)?")
+"""Every user may order an own run, have evidence of it collected, and stop it: the endpoint checks whose job it is."""
 SAFE = frozenset({"GET", "HEAD"})
 METHODS = SAFE | {"POST", "DELETE"}
 LARGEST_FORM = 64 << 10

@@ -156,6 +156,7 @@ _JOBS: Mapping[str, Schema] = {
         script=TEXT,
         ordered=TIME,
         actor=TEXT,
+        owner=TEXT,
         nodes=NUMBER,
         folder=TEXT,
         attempts=_array(
@@ -418,6 +419,10 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
             downtime=_or_null(_named("JobDowntime")),
         ),
     ),
+    "/jobs/{job}/events": (
+        "Server-sent events of a supervised run, as it changes, until it is over: each has one such document.",
+        _object(run=_named("JobRun"), step={"type": ["integer", "null"]}),
+    ),
     "/jobs/{job}/why": ("Why a job failed, as far as that was collected or recorded.", _named("JobWhy")),
     "/jobs/{job}/checklist": (
         "Eight questions about a job of a supervised run, for its owner.",
@@ -503,6 +508,12 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
         {**_APPROVED, PLAN_REASON.name: {**TEXT, "description": PLAN_REASON.label}},
         _DONE,
     ),
+    "/jobs": (
+        "Preview a supervised run; with `approved` order it. The user submits it: docs/how-to/own-jobs.md.",
+        {**_APPROVED, "request": {**OPEN, "description": "script, folder, nodes, spares, readers, policy and more"}},
+        {"anyOf": [_named("Preview"), _object(run=_named("JobRun"))]},
+    ),
+    "/jobs/{job}/watch": ("Have an own run watched, where no watcher follows it.", {}, _object(run=_named("JobRun"))),
     "/incidents/{name}/actions/{action}": (
         "Preview an action on an incident; with `approved` carry it out.",
         {**_APPROVED, PLAN_REASON.name: {**TEXT, "description": PLAN_REASON.label}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import secrets
 import socket
 import ssl
@@ -18,6 +19,7 @@ import uvicorn
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.operations.context import SiteContext, current_user, on_replica
+from clusterctl.operations.job_watchers import keep_watched
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl.operations.web_access import identity_provider, tls_context, web_accounts
 from clusterctl_web.app import application
@@ -25,10 +27,14 @@ from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.rendering import tile_html
 from clusterctl_web.sessions import SignInRules, StartToken
 
+logger = logging.getLogger(__name__)
+
 AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
 THREADS = 8
 """Requests that are answered at the same time: more would only take memory."""
+WATCHERS_S = 30.0
+"""Seconds between two looks for runs without a watcher."""
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -76,6 +82,7 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
         ready(_address(place, port, access))
         reader = Thread(target=_read, args=(figures, stopped), name="figures", daemon=True)
         reader.start()
+        Thread(target=_watch_jobs, args=(context, stopped), name="job watchers", daemon=True).start()
         while not stopped.wait(0.2) and thread.is_alive():
             pass
         server.should_exit = True
@@ -104,6 +111,15 @@ def _keep() -> None:
     A full collection looks at each object of thousands of nodes, which takes a quarter of a second, and all pages wait.
     """
     gc.freeze()
+
+
+def _watch_jobs(context: SiteContext, stopped: Event) -> None:
+    """Start the watchers of users' runs again that are gone: the controller was started again, or they were killed."""
+    while not stopped.wait(WATCHERS_S):
+        try:
+            keep_watched(context)
+        except ClusterctlError as error:
+            logger.warning("Watchers of jobs were not started: %s", error)
 
 
 def _access(context: SiteContext, place: _Place, port: int) -> SignInRules:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import site_option
+from clusterctl_cli.remote import remote, server_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
-    from clusterctl.operations.job_stacks import StackGroup, StacksResult
+    from clusterctl.operations.job_stacks import StacksResult
 
 _SHOWN = 12
 
@@ -26,6 +28,7 @@ _SHOWN = 12
     metavar="DIR",
     help="Recorded stacks of the job's ranks, instead of JOBID.",
 )
+@server_option
 @site_option
 @format_option(*DOCUMENTS)
 def stacks(job: str | None, logs: Path | None, folder: Path, as_json: bool) -> None:
@@ -37,41 +40,47 @@ def stacks(job: str | None, logs: Path | None, folder: Path, as_json: bool) -> N
     With --logs, DIR/HOST/pyspy_rank_N.json has the output of py-spy dump --json, DIR/HOST/kernel_stack_rank_N that of
     /proc/PID/stack.
     """
-    from clusterctl.operations import job_stacks
-
     if (job is None) is (logs is None):
         raise UsageError("give either a job or recorded stacks", where="JOBID", remedy="give JOBID, or --logs DIR")
-    result = _taken(job, folder) if job else job_stacks.run(job_stacks.StacksRequest(logs=logs or Path()))
+    document = _stacks(job, logs, folder)
     if as_json:
-        from clusterctl.operations.job_documents import stacks_json
-
-        print_document(stacks_json(result))
+        print_document(document)
         return
-    for group in result.groups:
+    for group in document["groups"]:
         _print(group)
-    for unread in result.unread:
+    for unread in document["unread"]:
         echo(f"not read: {unread}", err=True)
+
+
+def _stacks(job: str | None, logs: Path | None, folder: Path) -> Mapping[str, Any]:
+    if job is not None and (client := remote()) is not None:
+        return client.stacks(job)
+    from clusterctl.operations import job_stacks
+    from clusterctl.operations.job_documents import stacks_json
+
+    return stacks_json(_taken(job, folder) if job else job_stacks.run(job_stacks.StacksRequest(logs=logs or Path())))
 
 
 def _taken(job: str, folder: Path) -> StacksResult:
     from clusterctl.operations import job_stacks
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
-    with stoppable() as cancelled:
-        return job_stacks.run_job(context, job, Control(cancelled=cancelled, on_event=print_event))
+    with observed(context) as (log, cancelled):
+        result = job_stacks.run_job(context, job, Control(cancelled=cancelled, on_event=print_event))
+    log.print_path(0)
+    return result
 
 
-def _print(group: StackGroup) -> None:
-    named = ", ".join(map(str, group.ranks[:_SHOWN])) + (" …" if len(group.ranks) > _SHOWN else "")
-    hosts = ", ".join(group.hosts[:_SHOWN]) + (" …" if len(group.hosts) > _SHOWN else "")
-    count = len(group.ranks)
+def _print(group: Mapping[str, Any]) -> None:
+    named = ", ".join(map(str, group["ranks"][:_SHOWN])) + (" …" if len(group["ranks"]) > _SHOWN else "")
+    hosts = ", ".join(group["hosts"][:_SHOWN]) + (" …" if len(group["hosts"]) > _SHOWN else "")
+    count = len(group["ranks"])
     echo(f"{count} {'rank' if count == 1 else 'ranks'}: {named}{f' on {hosts}' if hosts else ''}")
-    for frame in group.kernel[:_SHOWN]:
+    for frame in group["kernel"][:_SHOWN]:
         echo(f"  kernel  {frame}")
-    for frame in group.frames[:_SHOWN]:
+    for frame in group["frames"][:_SHOWN]:
         echo(f"  {frame}")
     echo()

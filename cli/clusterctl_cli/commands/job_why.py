@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import gathered, site_option
+from clusterctl_cli.remote import refuse_with_server, remote, server_option
 from clusterctl_cli.text import brief, echo, terminal_width
 
 if TYPE_CHECKING:
-    from clusterctl.jobs.attribution import Suspect
     from clusterctl.operations.job_why import WhyResult
 
 _INDENT = 15
@@ -56,6 +58,7 @@ class WhyOptions:
     help="With JOBID: the folder for what is collected.  [default: in the site's state]",
 )
 @click.option("--record", is_flag=True, help="With --logs: add the answer to the site's journal.")
+@server_option
 @site_option
 @format_option(*DOCUMENTS)
 @click.pass_context
@@ -70,31 +73,44 @@ def why(ctx: click.Context, options: WhyOptions) -> None:
 
     Exit code 0: the cause is proven or likely; 1: it is unknown; 2: no such job, no logs, or a wrong job.json.
     """
-    result = _of_job(options) if options.logs is None else _of_logs(options, options.logs)
+    document = _answer(options)
     if options.as_json:
-        from clusterctl.operations.job_documents import why_json
-
-        print_document(why_json(result))
+        print_document(document)
     else:
-        _print(result)
-    ctx.exit(result.exit_code)
+        _print(document)
+    ctx.exit(0 if document["cause"]["certainty"] != "unknown" else 1)
+
+
+def _answer(options: WhyOptions) -> Mapping[str, Any]:
+    if options.logs is None and (client := remote()) is not None:
+        refuse_with_server(("--files", options.files), ("--to", options.target), ("--record", options.record))
+        return client.why(_job(options))
+    from clusterctl.operations.job_documents import why_json
+
+    return why_json(_of_job(options) if options.logs is None else _of_logs(options, options.logs))
+
+
+def _job(options: WhyOptions) -> str:
+    if options.job is None:
+        raise UsageError("no job is named", where="JOBID", remedy="give the job's id, or recorded logs: --logs DIR")
+    return options.job
 
 
 def _of_job(options: WhyOptions) -> WhyResult:
     from clusterctl.operations import job_why
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
-    if options.job is None:
-        raise UsageError("no job is named", where="JOBID", remedy="give the job's id, or recorded logs: --logs DIR")
+    job = _job(options)
     if options.record:
         raise UsageError("the answer on a job is always added", where="--record", remedy="leave out --record")
     context = open_context(options.folder)
-    request = job_why.JobWhyRequest(job=options.job, target=options.target, patterns=options.files)
-    with stoppable() as cancelled:
-        return job_why.run_job(context, request, Control(cancelled=cancelled, on_event=print_event))
+    request = job_why.JobWhyRequest(job=job, target=options.target, patterns=options.files)
+    with observed(context) as (log, cancelled):
+        result = job_why.run_job(context, request, Control(cancelled=cancelled, on_event=print_event))
+    log.print_path(result.exit_code)
+    return result
 
 
 def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:
@@ -109,53 +125,54 @@ def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:
     return job_why.run(job_why.WhyRequest(logs=logs, record=options.record), context)
 
 
-def _print(result: WhyResult) -> None:
-    found, cause = result.attribution, result.attribution.cause
-    name = f"job {found.job}: " if found.job else ""
-    echo(f"{name}{cause.failure.value}, {cause.layer.value}, {cause.certainty.value}")
-    _field("cause", cause.cause)
-    if cause.suspects:
-        _field("suspects", "; ".join(_suspect(suspect) for suspect in cause.suspects[:8]))
-    if cause.at is not None:
-        _field("first error", f"{cause.at:%Y-%m-%d %H:%M:%S} UTC")
-    if cause.first is not None:
-        _field("line", brief(cause.first.text, 300))
-        _field("where", cause.first.place)
-    for because in cause.because:
+def _print(found: Mapping[str, Any]) -> None:
+    cause = found["cause"]
+    name = f"job {found['job']}: " if found["job"] else ""
+    echo(f"{name}{cause['failure']}, {cause['layer']}, {cause['certainty']}")
+    _field("cause", cause["cause"])
+    if cause["suspects"]:
+        _field("suspects", "; ".join(_suspect(suspect) for suspect in cause["suspects"][:8]))
+    if cause["at"]:
+        _field("first error", f"{datetime.fromisoformat(cause['at']):%Y-%m-%d %H:%M:%S} UTC")
+    if cause["line"]:
+        _field("line", brief(cause["line"], 300))
+        _field("where", cause["place"])
+    for because in cause["because"]:
         _field("because", because)
-    if result.progress is not None:
-        _field("last step", str(result.progress.iteration))
-    _field("persistence", cause.persistence.value)
-    _field("action", cause.action.value)
-    _field("do", cause.remedy)
-    _print_rest(result)
+    if found["last_step"] is not None:
+        _field("last step", str(found["last_step"]))
+    _field("persistence", cause["persistence"])
+    _field("action", cause["action"])
+    if cause["remedy"]:
+        _field("do", cause["remedy"])
+    _print_rest(found)
 
 
-def _print_rest(result: WhyResult) -> None:
+def _print_rest(found: Mapping[str, Any]) -> None:
     """Print what follows from the cause, what else it may be, and what was not read."""
-    found = result.attribution
-    if found.consequences:
-        listed = ", ".join(f"{rule} ({times} lines)" for rule, times in found.consequences.items())
+    if found["consequences"]:
+        listed = ", ".join(f"{rule} ({times} lines)" for rule, times in found["consequences"].items())
         _field("follows", listed)
-    for other in found.others:
-        hosts = ", ".join(sorted({suspect.host for suspect in other.suspects} - {""})[:3])
-        _field("or", f"{other.layer.value}, {other.certainty.value}: {other.cause}{f' ({hosts})' if hosts else ''}")
-    for missing in found.unmeasured[:10]:
+    for other in found["others"]:
+        hosts = ", ".join(sorted({suspect["host"] for suspect in other["suspects"]} - {""})[:3])
+        _field("or", f"{other['layer']}, {other['certainty']}: {other['cause']}{f' ({hosts})' if hosts else ''}")
+    for missing in found["unmeasured"][:10]:
         _field("not read", missing)
-    _field("rule", f"{found.cause.rule} (docs/reference/attribution.md)")
-    if result.recorded:
-        _field("recorded", f"job {found.job} in the journal")
-    if result.folder is not None:
-        _field("logs", str(result.folder))
-    echo(f"{result.lines} lines that a rule knows, of {result.hosts} hosts, {result.bytes_read >> 20} MiB", err=True)
+    _field("rule", f"{found['cause']['rule']} (docs/reference/attribution.md)")
+    if found["recorded"]:
+        _field("recorded", f"job {found['job']} in the journal")
+    if found["folder"]:
+        _field("logs", found["folder"])
+    if found.get("hidden"):
+        echo("texts are left out: it is another user's job", err=True)
+    if found["lines"] is not None:
+        read = f"of {found['hosts']} hosts, {found['bytes_read'] >> 20} MiB"
+        echo(f"{found['lines']} lines that a rule knows, {read}", err=True)
 
 
-def _suspect(suspect: Suspect) -> str:
-    parts = [
-        suspect.host or "an unknown host",
-        suspect.part,
-        f"rank {suspect.rank}" if suspect.rank is not None else "",
-    ]
+def _suspect(suspect: Mapping[str, Any]) -> str:
+    rank = suspect["rank"]
+    parts = [suspect["host"] or "an unknown host", suspect["part"], f"rank {rank}" if rank is not None else ""]
     return ", ".join(part for part in parts if part)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import EdgeError, InstallerUnavailableError
 from clusterctl.fleet.finding import Observed
-from clusterctl.ports import Deadline, Eraser, Installer, InstallStatus, InstallTarget
+from clusterctl.ports import BmcAddress, Deadline, Eraser, Installer, InstallStatus, InstallTarget
 from clusterctl.ports.accounts import LoginUpdate, PowerLogins, PowerTarget
 
 
@@ -18,6 +18,10 @@ class NoInstaller:
         raise self._refusal(target)
 
     start = release = prepare
+
+    def power_login(self, _target: InstallTarget, _deadline: Deadline) -> BmcAddress | None:
+        """Return None: it switches no machine."""
+        return None
 
     def observe(self, targets: Sequence[InstallTarget], _deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         raise self._refusal(targets[0])
@@ -73,6 +77,9 @@ class Installers:
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         return self._of(target.name).installer.release(target, deadline)
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        return self._of(target.name).installer.power_login(target, deadline)
 
     def erases_any(self, name: str) -> bool:
         eraser = self._of(name).eraser

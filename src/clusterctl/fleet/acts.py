@@ -15,6 +15,7 @@ class Act(enum.StrEnum):
     POWER_OFF = "power.off"
     POWER_CYCLE = "power.cycle"
     POWER_AC_CYCLE = "power.ac_cycle"
+    POWER_LOGIN = "power.login"
     MEDIA_BOOT = "media.boot"
     MEDIA_EJECT = "media.eject"
     SCHEDULER_REBOOT = "scheduler.reboot"
@@ -40,7 +41,7 @@ class Act(enum.StrEnum):
     PORT_ENABLE = "port.enable"
 
 
-INSTALL_ACTS = frozenset({Act.INSTALL_PREPARE, Act.INSTALL_START, Act.INSTALL_RELEASE})
+INSTALL_ACTS = frozenset({Act.POWER_LOGIN, Act.INSTALL_PREPARE, Act.INSTALL_START, Act.INSTALL_RELEASE})
 SETTINGS_ACTS = frozenset({Act.SETTINGS_FIRMWARE, Act.SETTINGS_BIOS, Act.SETTINGS_REBOOT})
 
 

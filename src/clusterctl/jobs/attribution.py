@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
-from clusterctl.jobs.evidence import Observation
+from clusterctl.jobs.evidence import Observation, Source
 
 
 class JobAction(enum.Enum):
@@ -28,6 +28,10 @@ class JobAction(enum.Enum):
     STOP = "stop and ask the user"
     NOTHING = "nothing"
     INVESTIGATE = "investigate"
+
+
+_OF_SCHEDULER = frozenset({"lost_node", "silent_daemon"})
+"""Rules whose candidates rest on the scheduler and the BMC where they rest on no line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,13 @@ class Candidate:
     because: tuple[str, ...] = ()
     first: Observation | None = None
     iteration: int | None = None
+
+    @property
+    def from_host(self) -> bool:
+        """Return True where it rests on what the job's user cannot write: the kernel's log, a BMC, the scheduler."""
+        if self.first is not None:
+            return self.first.source is not Source.JOB
+        return self.rule in _OF_SCHEDULER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,8 @@ WARM_UP = 5
 KEPT = 20_000
 _LONGEST_LINE = 20_000
 _TENSORBOARD = "tensorboard:"
+PATTERN = "regex:"
+"""Begins the name of a reader of lines by a pattern."""
 _SAVING = re.compile(r"saving checkpoint at iteration\s{1,20}(?P<step>\d{1,12})")
 _SAVED = re.compile(r"successfully saved checkpoint from iteration\s{1,20}(?P<step>\d{1,12})")
 _SCHEDULED = re.compile(r"scheduled an async checkpoint save at iteration\s{1,20}(?P<step>\d{1,12})")
@@ -111,8 +113,8 @@ def reader(name: str) -> Reader:
         if not name.removeprefix(_TENSORBOARD).startswith("/"):
             raise UsageError("the path must begin with /", where="--reader", remedy="write tensorboard:/shared/runs/%j")
         return lambda _line: None
-    if name.startswith("regex:"):
-        return _by_pattern(name.removeprefix("regex:"))
+    if name.startswith(PATTERN):
+        return _by_pattern(name.removeprefix(PATTERN))
     try:
         return _READERS[ReaderName(name)]
     except ValueError:

@@ -81,6 +81,11 @@ class SupervisedRun:
         """Return how the attempts ended, without one that goes on."""
         return [one.ended for one in self.attempts if one.ended is not None]
 
+    @property
+    def owner(self) -> str:
+        """Return whose run it is: the user who submits its jobs, else the one who ordered it."""
+        return self.ordered.submitter or self.actor
+
     def is_named(self, name: str) -> bool:
         """Return whether this is the run's id, or that of one of its jobs."""
         return name == self.id or name in self.jobs
@@ -141,12 +146,16 @@ def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What a run does after an attempt: `outcome` ends it; else it starts again. Before that, hosts are taken out."""
+    """What a run does after an attempt: `outcome` ends it; else it starts again. Before that, hosts are taken out.
+
+    `quarantine`: as the run's order has it; `proven`: hosts whose hardware is proven to blame by what no user writes.
+    """
 
     outcome: JobOutcome | None
     reason: str
     drain: tuple[str, ...] = ()
     quarantine: tuple[str, ...] = ()
+    proven: tuple[str, ...] = ()
 
 
 def after(run: SupervisedRun) -> Next:
@@ -170,9 +179,9 @@ def after(run: SupervisedRun) -> Next:
     drain = _to_drain(run, ended)
     proven = ended.layer is Layer.HARDWARE and ended.certainty is Certainty.PROVEN
     quarantine = drain if run.ordered.policy.quarantine and proven else ()
-    if asks:
-        return Next(outcome=JobOutcome.ASKS, reason=asks, drain=drain, quarantine=quarantine)
-    return Next(outcome=None, reason=ended.cause or ended.state, drain=drain, quarantine=quarantine)
+    by_site = drain if proven and ended.from_host else ()
+    outcome, reason = (JobOutcome.ASKS, asks) if asks else (None, ended.cause or ended.state)
+    return Next(outcome=outcome, reason=reason, drain=drain, quarantine=quarantine, proven=by_site)
 
 
 def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:
@@ -199,6 +208,10 @@ def _failed_alike(run: SupervisedRun, ended: JobAttemptEnded) -> JobAttemptEnded
 
 
 def _to_drain(run: SupervisedRun, ended: JobAttemptEnded) -> tuple[str, ...]:
-    """Return the hosts to drain: hardware or fabric, proven or likely, and no more than two at a time."""
+    """Return the hosts to drain: hardware or fabric, proven or likely, and no more than two at a time.
+
+    A run that a user submits drains none by what the user could have written: lines of the job's own log.
+    """
     sure = blamed(ended) and ended.layer in _OF_HOSTS and ended.certainty in _SURE
+    sure = sure and (ended.from_host or not run.ordered.submitter)
     return ended.hosts if run.ordered.policy.drain and sure and len(ended.hosts) <= 2 else ()

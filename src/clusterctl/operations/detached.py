@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 REQUESTS = {
     "bootstrap": "RunRequest",
+    "job_watchers": "WatcherRequest",
     "maintain": "MaintainRequest",
     "night": "NightRequest",
     "power": "PowerRequest",

@@ -25,6 +25,7 @@ def run_json(found: SupervisedRun) -> dict[str, Any]:
         "script": found.ordered.script,
         "ordered": found.at.isoformat(),
         "actor": found.actor,
+        "owner": found.owner,
         "nodes": found.ordered.nodes,
         "folder": found.ordered.folder,
         "attempts": [_attempt_json(one) for one in found.attempts],

@@ -15,6 +15,7 @@ from clusterctl.edges.job_folder import old_folders
 from clusterctl.edges.site import Site
 from clusterctl.jobs.progress import JobProgress
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_inputs import attempt_path
 from clusterctl.operations.operation import current_time
 from clusterctl.operations.site_facts import state_dir
 
@@ -24,7 +25,7 @@ _TIMES = frozenset({"first_at", "last_at", "active_at", "saved_at", "saving_sinc
 
 def attempt_folder(folder: str, attempt: int) -> Path:
     """Make and return the folder for an attempt's logs, in one that controller and nodes share."""
-    path = Path(folder) / f"attempt-{attempt}"
+    path = attempt_path(folder, attempt)
     with named_path_explained("the folder for the logs cannot be made", path):
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
     return path

@@ -70,4 +70,5 @@ def attributed(found: Attribution) -> JobAttributed:
         hosts=tuple(dict.fromkeys(suspect.host for suspect in cause.suspects if suspect.host))[:MAX_HOSTS],
         ranks=tuple(suspect.rank for suspect in cause.suspects if suspect.rank is not None)[:MAX_HOSTS],
         iteration=cause.iteration,
+        from_host=cause.from_host,
     )

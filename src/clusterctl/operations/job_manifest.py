@@ -5,55 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from clusterctl.edges.site.roles import wanted
-from clusterctl.edges.workspace import code_of, digest_of, reachable
+from clusterctl.edges.workspace import reachable
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.host_configuration import driver_of
 from clusterctl.operations.operation import current_time
-from clusterctl.ports import Deadline
 
 SOURCE = "job manifest"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestInputs:
-    """What the user names: `code` is a folder with a checkout; `image` a reference with its digest."""
-
-    code: Path
-    image: str = ""
-    configs: tuple[Path, ...] = ()
-    seed: str = ""
-    services: tuple[str, ...] = ()
-
-
-def user_part(inputs: ManifestInputs, deadline: Deadline) -> Mapping[str, Any]:
-    """Return the part of the manifest that is the same for all attempts of a run, as of now."""
-    return {
-        "code": dict(code_of(inputs.code, deadline)),
-        "image": inputs.image,
-        "configs": {str(file): digest_of(file) for file in inputs.configs},
-        "seed": inputs.seed,
-        "services": list(inputs.services),
-    }
 
 
 def manifest(
     context: SiteContext, part: Mapping[str, Any], variables: Sequence[tuple[str, str]], nodes: Sequence[str]
 ) -> Evidence:
-    """Return the manifest of an attempt on these nodes, in the order of their ranks."""
+    """Return the manifest of an attempt on these nodes, in the order of their ranks.
+
+    `services` of the user's part: names to be reached from here, or how the user's own machine has reached each.
+    """
     sets: dict[str, Mapping[str, Any]] = {}
     of_nodes: dict[str, str] = {}
     for state in context.named(nodes):
         found = _versions(context, state)
         name = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:12]
         sets[name], of_nodes[state.name] = found, name
-    services = {service: reachable(service) for service in part["services"]}
+    given = part["services"]
+    services = dict(given) if isinstance(given, Mapping) else {service: reachable(service) for service in given}
     document = {
         "version": 1,
         **part,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from clusterctl.fleet.errors import (
     CancelledError,
@@ -23,27 +25,26 @@ from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmit
 from clusterctl.formats.slurm_jobs import is_one_job
 from clusterctl.jobs.placement import JobPlacement, place
 from clusterctl.jobs.progress import reader
-from clusterctl.jobs.supervision import Attempt, JobOutcome, SupervisedRun
+from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import require_jobs
 from clusterctl.operations.job_files import attempt_folder, script_text
-from clusterctl.operations.job_manifest import ManifestInputs, manifest, read_manifest, user_part
+from clusterctl.operations.job_inputs import ManifestInputs, comment_of, submission, user_part
+from clusterctl.operations.job_manifest import manifest, read_manifest
 from clusterctl.operations.job_placement import free_nodes
-from clusterctl.operations.job_runs import named
-from clusterctl.operations.operation import Control, Effect, Event, Preview
+from clusterctl.operations.job_runs import listed, named
+from clusterctl.operations.operation import Control, Effect, Event, Preview, current_time
 from clusterctl.ports import Claim, Deadline
-from clusterctl.ports.jobs import Jobs, Submission
+from clusterctl.ports.jobs import Jobs
 from clusterctl.steps.executor.lease import kept, sole_claim
 
 logger = logging.getLogger(__name__)
 
 NAME = "job run"
 SCHEDULER_S = 300.0
-EXPORTED = ("NCCL_", "UCX_", "CUDA_", "TORCH_", "SHARP_", "GLOO_", "OMP_", "MELLANOX_")
-"""Prefixes of environment variables that a run gets from its user, and that its manifest records."""
-_DUMPS = 2000
-"""Operations that PyTorch's flight recorder keeps of each rank."""
+BY_USER = timedelta(minutes=10)
+"""So long after the order of a run that its user submits, its first job must be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +84,20 @@ def preview(context: SiteContext, request: JobRunRequest) -> Preview:
     """Return the nodes that the run would get now. Raises `UsageError` where too few are free."""
     _require_one_job(request.script)
     with closing(context.adapters(Access.READ)) as adapters:
-        placement = _placement(context, adapters, request)
+        chosen = placement_now(context, adapters, request.nodes, request.spares)
+    return placed(request.script.name, chosen, request.spares)
+
+
+def placed(script: str, placement: JobPlacement, spares: int) -> Preview:
+    """Return what is asked before a run is ordered: the nodes that it would get now."""
     effects = [
         Effect(node=one.name, text=f"place {at} in the order of ranks{_against(one.reasons)}")
         for at, one in enumerate(placement.chosen)
     ]
     effects += [Effect(node=one.name, text=f"reserved as a spare{_against(one.reasons)}") for one in placement.spares]
-    lacking = request.spares - len(placement.spares)
-    warnings = (f"only {len(placement.spares)} of {request.spares} spares are free",) if lacking > 0 else ()
-    question = f"Run {request.script.name} on {request.nodes} nodes?"
+    lacking = spares - len(placement.spares)
+    warnings = (f"only {len(placement.spares)} of {spares} spares are free",) if lacking > 0 else ()
+    question = f"Run {script} on {len(placement.chosen)} nodes?"
     return Preview(operation=NAME, question=question, effects=tuple(effects), warnings=warnings)
 
 
@@ -109,12 +115,12 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
     with closing(context.adapters(Access.READ)) as adapters, alone(context, name, control) as claim:
         require_jobs(context, adapters)
         deadline = Deadline.after(SCHEDULER_S, control.cancelled)
-        placement = _placement(context, adapters, request)
+        placement = placement_now(context, adapters, request.nodes, request.spares)
         chosen = [one.name for one in placement.chosen]
         part = user_part(request.inputs, deadline)
         evidence = manifest(context, part, request.variables, chosen)
         context.journal.store([evidence])
-        intent = _intent(name, 1, placement, ())
+        intent = intended(name, 1, placement, ())
         ordered = NewEvent(Stream.JOB, name, _ordered(request))
         context.journal.append([ordered, NewEvent(Stream.JOB, name, intent, (evidence.digest,))], claim=claim)
         found = named(context, name)
@@ -144,22 +150,31 @@ def submit_next(
 ) -> bool:
     """Order the next attempt on the healthiest nodes without the suspects; return False where too few are free."""
     own = found.last.spares if found.last is not None else ()
-    free = free_nodes(context, adapters, found.suspects, deadline, own)
+    free = free_nodes(context, adapters, (*found.suspects, *promised(context)), deadline, own)
     placement = place(free, found.ordered.nodes, found.ordered.spares)
     if placement is None:
         return False
     chosen = [one.name for one in placement.chosen]
-    first = read_manifest(context, found.attempts[0].manifest) if found.attempts else {}
-    part = {name: first[name] for name in ("image", "configs", "seed") if name in first}
-    folder = Path(str(first.get("code", {}).get("folder") or Path(found.ordered.script).parent))
-    services = tuple(first.get("services", ()))
-    part = {**user_part(ManifestInputs(code=folder, services=services), deadline), **part}
+    part = _part_of_next(context, found, deadline)
     evidence = manifest(context, part, found.ordered.variables, chosen)
     context.journal.store([evidence])
     number = found.last.number + 1 if found.last is not None else 1
-    intent = _intent(found.id, number, placement, found.suspects)
+    intent = intended(found.id, number, placement, found.suspects)
     context.journal.append([NewEvent(Stream.JOB, found.id, intent, (evidence.digest,))], claim=claim)
     return True
+
+
+def _part_of_next(context: SiteContext, found: SupervisedRun, deadline: Deadline) -> Mapping[str, Any]:
+    """Return the user's part of the manifest as of now; of a run that its user submits, as the user has sent it."""
+    first = read_manifest(context, found.attempts[0].manifest) if found.attempts else {}
+    if found.ordered.submitter:
+        return {name: first.get(name, "") for name in ("code", "image", "configs", "seed")} | {
+            "services": dict(first.get("services", {}))
+        }
+    part = {name: first[name] for name in ("image", "configs", "seed") if name in first}
+    folder = Path(str(first.get("code", {}).get("folder") or Path(found.ordered.script).parent))
+    services = tuple(first.get("services", ()))
+    return {**user_part(ManifestInputs(code=folder, services=services), deadline), **part}
 
 
 def hold_spares(context: SiteContext, adapters: Adapters, found: SupervisedRun, deadline: Deadline) -> str:
@@ -187,6 +202,22 @@ def release_spares(context: SiteContext, adapters: Adapters, run: str, deadline:
         logger.warning("The reservation %s was not ended: it ends by itself", reservation(run))
 
 
+def close_run(context: SiteContext, adapters: Adapters, found: SupervisedRun, deadline: Deadline) -> None:
+    """Release what the scheduler keeps for a run that is over: its spares, and the held attempts of its user."""
+    release_spares(context, adapters, found.id, deadline)
+    if not found.ordered.submitter:
+        return
+    jobs, made = require_jobs(context, adapters), len(found.jobs)
+    for number in range(made + 1, found.ordered.policy.retries + 2):
+        try:
+            if job := jobs.marked(comment_of(found.id, number), deadline, found.ordered.submitter):
+                jobs.cancel(job, deadline)
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            logger.warning("Held attempt %d of %s was not cancelled: %s", number, found.id, error.message)
+
+
 def reservation(run: str) -> str:
     """Return the name of the reservation of a run's spares."""
     return f"clusterctl_{run}"
@@ -201,9 +232,10 @@ def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim
     jobs, attempt = require_jobs(context, adapters), found.last
     if attempt is None:
         raise ConflictError("no attempt is intended", where=found.id, remedy=f"clusterctl job watch {found.id}")
-    folder = attempt_folder(found.ordered.folder, attempt.number)
+    attempt_folder(found.ordered.folder, attempt.number)
     try:
-        job = jobs.submit(_submission(found, attempt, folder), deadline)
+        wanted = submission(found.id, found.ordered, attempt.number, attempt.nodes)
+        job = jobs.submit(replace(wanted, comment=attempt.comment), deadline)
     except OutcomeUnknownError as error:
         job = _marked(jobs, attempt.comment, deadline)
         if not job:
@@ -223,12 +255,21 @@ def _marked(jobs: Jobs, comment: str, deadline: Deadline) -> str:
         raise OutcomeUnknownError(error.message, where=error.where, remedy=remedy) from None
 
 
-def _placement(context: SiteContext, adapters: Adapters, request: JobRunRequest) -> JobPlacement:
-    free = free_nodes(context, adapters, (), Deadline.after(SCHEDULER_S))
-    found = place(free, request.nodes, request.spares)
+def promised(context: SiteContext) -> tuple[str, ...]:
+    """Return the nodes of attempts that are about to be submitted: the scheduler still has them as idle."""
+    since = current_time() - BY_USER
+    open_ones = (one.last for one in listed(context) if one.outcome is None)
+    waiting = (one for one in open_ones if one is not None and not one.job and one.intended_at > since)
+    return tuple(dict.fromkeys(node for one in waiting for node in one.nodes))
+
+
+def placement_now(context: SiteContext, adapters: Adapters, nodes: int, spares: int) -> JobPlacement:
+    """Return the healthiest nodes that are idle now. Raises `UsageError` where too few are."""
+    free = free_nodes(context, adapters, promised(context), Deadline.after(SCHEDULER_S))
+    found = place(free, nodes, spares)
     if found is None:
         raise UsageError(
-            f"{request.nodes} gold nodes are needed, {len(free)} are idle",
+            f"{nodes} gold nodes are needed, {len(free)} are idle",
             where="--nodes",
             remedy="wait, or ask for fewer; clusterctl nodes -l stage=gold lists them",
         )
@@ -254,35 +295,12 @@ def _ordered(request: JobRunRequest) -> JobRunOrdered:
     )
 
 
-def _intent(name: str, number: int, placement: JobPlacement, avoided: Sequence[str]) -> JobSubmitIntended:
+def intended(name: str, number: int, placement: JobPlacement, avoided: Sequence[str]) -> JobSubmitIntended:
+    """Return the intent to submit an attempt to the nodes of a placement."""
     return JobSubmitIntended(
         attempt=number,
         nodes=tuple(one.name for one in placement.chosen),
         avoided=tuple(avoided),
-        comment=f"clusterctl:{name}:{number}",
+        comment=comment_of(name, number),
         spares=tuple(one.name for one in placement.spares),
-    )
-
-
-def _submission(found: SupervisedRun, attempt: Attempt, folder: Path) -> Submission:
-    dumps = str(folder / "nccl_trace_rank_")
-    own = {
-        "CLUSTERCTL_RUN": found.id,
-        "CLUSTERCTL_ATTEMPT": str(attempt.number),
-        "CLUSTERCTL_LOGS": str(folder),
-        "TORCH_FR_BUFFER_SIZE": str(_DUMPS),
-        "TORCH_NCCL_TRACE_BUFFER_SIZE": str(_DUMPS),
-        "TORCH_FR_DUMP_TEMP_FILE": dumps,
-        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": dumps,
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-    }
-    ordered = found.ordered
-    return Submission(
-        script=ordered.script,
-        comment=attempt.comment,
-        nodes=attempt.nodes,
-        output=str(folder / "slurm-%j.out"),
-        arguments=ordered.arguments,
-        options=ordered.options,
-        variables=tuple({**own, **dict(ordered.variables)}.items()),
     )

@@ -28,7 +28,8 @@ from clusterctl.operations.context import Invocation, SiteContext, new_run_id, o
 from clusterctl.operations.job_checklist import Answer, checklist
 from clusterctl.operations.job_collect import owner_of
 from clusterctl.operations.job_documents import run_json, why_json
-from clusterctl.operations.job_runs import Difference, diff, listed
+from clusterctl.operations.job_files import read_progress
+from clusterctl.operations.job_runs import Difference, diff, listed, named
 from clusterctl.operations.job_stacks import StacksResult
 from clusterctl.operations.job_stacks import run_job as take_stacks
 from clusterctl.operations.job_watch import StopRequest, order_stop
@@ -130,7 +131,7 @@ class JobViews:
         recorded = [one for one in self.context.journal.history(Stream.JOB, job) if one.kind is Kind.JOB_ATTRIBUTED]
         if recorded:
             return _failure(recorded[-1], run)
-        return JobFound(job=job, owner=run.actor if run is not None else "", run=run)
+        return JobFound(job=job, owner=run.owner if run is not None else "", run=run)
 
     def why(self, reader: JobReader, name: str) -> dict[str, Any]:
         """Return why a job failed: for its owner from the logs that were collected last, else as it was recorded.
@@ -167,13 +168,29 @@ class JobViews:
         if found is None:
             remedy = "its owner ends it with scancel"
             raise UsageError("no supervised run has this job", where=f"job {name}", remedy=remedy)
-        reader.require(found.actor, found.id)
-        opened = open_site(self.context.site.folder, Invocation(actor=reader.name, command="job stop"))
-        try:
-            context = replace(opened, connect=self.context.connect)
+        reader.require(found.owner, found.id)
+        with self.opened(reader, "job stop") as context:
             return order_stop(context, StopRequest(run=found.id, reason=f"stopped by {reader.name}"), Control())
+
+    @contextmanager
+    def opened(self, reader: JobReader, command: str) -> Iterator[SiteContext]:
+        """Yield the site, opened as the reader: the journal has the name with each event."""
+        opened = open_site(self.context.site.folder, Invocation(actor=reader.name, command=command))
+        try:
+            yield replace(opened, connect=self.context.connect)
         finally:
             opened.journal.close()
+
+    def run(self, name: str) -> SupervisedRun:
+        """Return a supervised run by its id or one of its jobs. Raises `UsageError`."""
+        return named(self.context, name)
+
+    def last_step(self, run: SupervisedRun) -> int | None:
+        """Return the last step of the run's last attempt that its watcher has seen."""
+        last = run.last
+        if last is None or not last.job:
+            return None
+        return last.ended.last if last.ended is not None else read_progress(self.context, last.job)[1].last
 
     def diff(self, reader: JobReader, first: str, second: str) -> Sequence[Difference]:
         """Return what differs between the manifests of two jobs; the reader has to see both."""
@@ -238,14 +255,14 @@ def _failure(event: Event, run: SupervisedRun | None) -> JobFound:
     payload = event.payload
     if not isinstance(payload, JobAttributed):
         raise TypeError(type(payload))
-    owner = payload.user or (run.actor if run is not None else "")
+    owner = payload.user or (run.owner if run is not None else "")
     return JobFound(job=event.subject, owner=owner, run=run, recorded=payload, at=event.at)
 
 
 def shown_run(run: SupervisedRun, reader: JobReader) -> dict[str, Any]:
     """Return a run as the reader sees it: `hidden` where script, folders and texts are left out."""
     found = run_json(run)
-    if reader.sees(run.actor):
+    if reader.sees(run.owner):
         return {**found, "hidden": False}
     attempts = [{**one, "cause": "", "manifest": ""} for one in found["attempts"]]
     return {**found, "reason": "", "script": "", "folder": "", "attempts": attempts, "hidden": True}

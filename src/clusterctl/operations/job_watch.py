@@ -48,8 +48,10 @@ from clusterctl.operations.decisions import Decision, DecisionRequest
 from clusterctl.operations.decisions import run as decide
 from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
 from clusterctl.operations.job_files import read_progress, write_progress
-from clusterctl.operations.job_run import alone, hold_spares, release_spares, submit, submit_next
+from clusterctl.operations.job_run import BY_USER, alone, close_run, hold_spares, submit, submit_next
 from clusterctl.operations.job_runs import named
+from clusterctl.operations.job_suspects import FollowUp, revalidate
+from clusterctl.operations.job_suspects import decide as decide_follow_up
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
@@ -122,7 +124,7 @@ def order_stop(context: SiteContext, request: StopRequest, control: Control) -> 
         ended = JobRunEnded(outcome=JobOutcome.STOPPED.value, reason=request.reason)
         context.journal.append([NewEvent(Stream.JOB, found.id, ended)])
         with closing(context.adapters()) as adapters:
-            release_spares(context, adapters, found.id, Deadline.after(SCHEDULER_S, control.cancelled))
+            close_run(context, adapters, found, Deadline.after(SCHEDULER_S, control.cancelled))
         return named(context, found.id)
     intent = JobStopIntended(
         attempt=last.number, job=last.job, failure=Failure.ENDED, reason=request.reason, detected=current_time()
@@ -174,7 +176,7 @@ class Watcher:
         while True:
             found = named(self._context, self._run)
             if found.outcome is not None:
-                release_spares(self._context, self._adapters, self._run, self._soon())
+                close_run(self._context, self._adapters, found, self._soon())
                 return found
             try:
                 self._turn(found)
@@ -211,14 +213,36 @@ class Watcher:
 
     def _submit(self, found: SupervisedRun, attempt: Attempt) -> None:
         """Submit an intended attempt, unless the scheduler has it, or had it and has forgotten it."""
-        job = self._jobs.marked(attempt.comment, self._soon())
-        if job:
+        user = found.ordered.submitter
+        job = self._jobs.marked(attempt.comment, self._soon(), user)
+        if user:
+            self._take_over(attempt, job)
+        elif job:
             self._write(JobSubmitted(attempt=attempt.number, job=job))
         elif self._clock.now() - attempt.intended_at > REMEMBERED:
             reason = f"it is unknown whether attempt {attempt.number} was submitted: the scheduler forgets after 300 s"
             self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=reason))
         else:
             self._send(found)
+
+    def _take_over(self, attempt: Attempt, job: str) -> None:
+        """Record the job that the user has submitted for an attempt; a held one gets its nodes first.
+
+        A first attempt that was not submitted in time, and a further one without a held job, end the run.
+        """
+        if job:
+            if self._jobs.job(job, self._soon()).state == "PENDING" and attempt.number > 1:
+                self._jobs.assign(job, attempt.nodes, self._soon())
+            self._write(JobSubmitted(attempt=attempt.number, job=job))
+        elif attempt.number > 1:
+            reason = f"the user has no held job for attempt {attempt.number}"
+            self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=reason))
+        elif self._clock.now() - attempt.intended_at > BY_USER:
+            reason = f"the scheduler had no job of it within {BY_USER.total_seconds() / 60:.0f} minutes of the order"
+            self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=reason))
+        else:
+            self._report("waiting until the user's command has submitted the job")
+            self._wait(self._poll_s)
 
     def _send(self, found: SupervisedRun) -> None:
         """Submit under the claim: another watcher that has it now would do the same."""
@@ -350,7 +374,14 @@ class Watcher:
         if not kept_ones:
             return replace(ended, action=JobAction.INVESTIGATE.value)
         one = kept_ones[-1]
-        return replace(ended, layer=one.layer, certainty=one.certainty, hosts=one.hosts, action=one.action)
+        return replace(
+            ended,
+            layer=one.layer,
+            certainty=one.certainty,
+            hosts=one.hosts,
+            action=one.action,
+            from_host=one.from_host,
+        )
 
     def _ended_payload(
         self, attempt: Attempt, job: ScheduledJob, progress: JobProgress, detected: datetime
@@ -385,6 +416,8 @@ class Watcher:
                 self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
             self._drain(following.drain, reason)
             self._quarantine(following.quarantine, attempt)
+            for host in following.proven:
+                self._follow_up(host, attempt, reason)
         if following.outcome is not None:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
             return
@@ -414,6 +447,26 @@ class Watcher:
             self._report(
                 f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
             )
+
+    def _follow_up(self, host: str, attempt: Attempt, drain: str) -> None:
+        """Do with a drained host what the site has decided; where that fails, the host stays drained."""
+        decided = decide_follow_up(self._context, host)
+        if decided.because:
+            self._report(f"{host}: {decided.follow_up.value}, since {decided.because}")
+        if decided.follow_up is FollowUp.QUARANTINE:
+            self._quarantine((host,), attempt)
+        elif decided.follow_up is FollowUp.REVALIDATE:
+            cause = attempt.ended.cause if attempt.ended is not None else ""
+            try:
+                ordered = revalidate(
+                    self._context, host, f"job {attempt.job} of {self._run}: {cause}"[:MOST_REASON], drain
+                )
+            except CancelledError:
+                raise
+            except ClusterctlError as error:
+                self._report(f"{host} is not revalidated: {error.message}")
+            else:
+                self._report(f"{host} is revalidated by the run {ordered.name}")
 
     def _quarantine(self, hosts: tuple[str, ...], attempt: Attempt) -> None:
         """Quarantine suspects that are not; a host that may not be is reported, and stays drained all the same."""
@@ -556,4 +609,5 @@ def _with(ended: JobAttemptEnded, found: Attribution | None) -> JobAttemptEnded:
         hosts=tuple(dict.fromkeys(one.host for one in cause.suspects if one.host))[:64],
         action=cause.action.value,
         cause=cause.cause,
+        from_host=cause.from_host,
     )

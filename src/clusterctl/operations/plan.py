@@ -23,7 +23,7 @@ from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.night_policy import in_service, nightly_problem
-from clusterctl.operations.site_facts import never_installed
+from clusterctl.operations.site_facts import never_installed, other_drives
 from clusterctl.operations.trust import notices
 
 
@@ -159,7 +159,8 @@ def _destroyed(site: Site, node: NodeSummary, steps: Sequence[Step]) -> str:
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
     machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
-    return f"switches it on and off, overwrites {disk} ({machine})"
+    others = other_drives(site, node.name)
+    return ", ".join(filter(None, ("switches it on and off", f"overwrites {disk} ({machine})", others)))
 
 
 def _selected(context: SiteContext, request: PlanRequest) -> list[NodeSummary]:

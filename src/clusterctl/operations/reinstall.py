@@ -18,7 +18,7 @@ from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.runner import claimed
 from clusterctl.operations.selection import require_listed
-from clusterctl.operations.site_facts import never_installed
+from clusterctl.operations.site_facts import never_installed, other_drives
 from clusterctl.ports import Deadline
 
 BMC_S = 300.0
@@ -36,7 +36,7 @@ class ReinstallRequest:
 
 def preview(context: SiteContext, request: ReinstallRequest) -> Preview:
     """Return what would be overwritten. Raises `UsageError` where that may not be."""
-    return _preview(_listed(context, request), request)
+    return _preview(context, _listed(context, request), request)
 
 
 def _listed(context: SiteContext, request: ReinstallRequest) -> NodeState:
@@ -48,8 +48,8 @@ def _listed(context: SiteContext, request: ReinstallRequest) -> NodeState:
     return node
 
 
-def _preview(node: NodeState, request: ReinstallRequest) -> Preview:
-    text = _effect(node, request)
+def _preview(context: SiteContext, node: NodeState, request: ReinstallRequest) -> Preview:
+    text = _effect(node, request, other_drives(context.site, node.name))
     effects = (Effect(node=node.name, text=text),)
     return Preview(operation="reinstall", question="Go on?", effects=effects).of(request)
 
@@ -57,14 +57,15 @@ def _preview(node: NodeState, request: ReinstallRequest) -> Preview:
 def run(context: SiteContext, request: ReinstallRequest, control: Control) -> RunResult:
     """Order the replacement and carry it out; a node that is ordered already is carried on with."""
     node = _listed(context, request)
-    control.require(_preview(node, request))
+    control.require(_preview(context, node, request))
     if not node.reinstall:
         _order(context, node, request, control)
     steps = RunRequest(steps=(Step.INSTALL,), limit=(node.name,))
     return bootstrap.run(context, steps, Control(None, control.on_event, control.cancelled))
 
 
-def _effect(node: NodeState, request: ReinstallRequest) -> str:
+def _effect(node: NodeState, request: ReinstallRequest, others: str) -> str:
+    """Return what is done to the node; `others`: what is done to its other drives."""
     if node.reinstall and node.stopped_at is not None:
         remedy = f"repair that, clusterctl release {node.name} --reason '…', then repeat this command"
         raise UsageError(f"its OS was to be replaced, and it was stopped: {node.cause}", where=node.name, remedy=remedy)
@@ -75,7 +76,7 @@ def _effect(node: NodeState, request: ReinstallRequest) -> str:
     pool = "; it leaves the gold pool" if node.in_pool(CLOCK.now()) else ""
     return (
         f"{node.location}, serial {node.serial}, {node.stage.value}: the OS on its disk {node.root_disk} is "
-        f"overwritten, and all steps from install on run again{pool}"
+        f"overwritten, {f'which {others}, ' if others else ''}and all steps from install on run again{pool}"
     )
 
 

@@ -49,6 +49,14 @@ def backend_of(site: Site, node: str) -> str:
     )
 
 
+def other_drives(site: Site, node: str) -> str:
+    """Return what an install does to the drives without the OS; empty where it leaves them as they are.
+
+    MAAS names every drive to curtin with `wipe: superblock` (maasserver/preseed_storage.py), whatever its layout.
+    """
+    return "wipes the start and the end of its other drives (MAAS)" if backend_of(site, node) == "maas" else ""
+
+
 def erasing_backend(site: Site, node: str) -> str:
     """Return the name of what erases the node's drives: its installer, or our own PXE where nothing installs it."""
     found = backend_of(site, node)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
     from clusterctl.ports.install import (
+        BmcUser,
         Eraser,
         FailureKind,
         Installer,
@@ -50,6 +51,7 @@ __all__ = [
     "BmcAddress",
     "BmcClient",
     "BmcSettings",
+    "BmcUser",
     "Bmcs",
     "Claim",
     "ClaimOwner",
@@ -99,7 +101,7 @@ _NAMES: Mapping[str, str] = {
     "TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
-        "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
+        "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
     ),
     "clusterctl.ports.journal": "LEASE_S Claim ClaimOwner Claims Journal",
     "clusterctl.ports.pool": "Pool",

@@ -118,6 +118,7 @@ class InstallStatus:
     makes_key   True where the host makes its own key: the key is unknown until `host_key` returns it
     milestones  of the present attempt, oldest first; empty where the installer reports none
     drives      what the machine reported before the first write; None where it was not read
+    blanks      the installer wipes the start and the end of each of `drives`, and writes to the root disk alone
     root        the drive that the OS goes to, as the installer names it; None where it does not
     decide      what an operator has to decide before the machine can be written; empty: nothing
     """
@@ -129,6 +130,7 @@ class InstallStatus:
     host_key: str = ""
     milestones: tuple[Milestone, ...] = ()
     drives: tuple[KernelDrive, ...] | None = None
+    blanks: bool = False
     makes_key: bool = False
     root: DiskContract | None = None
     decide: str = ""
@@ -136,7 +138,18 @@ class InstallStatus:
     remedy: str = ""
 
 
-class Installer(Protocol):
+class BmcUser(Protocol):
+    """What switches machines through their BMCs on its own account."""
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        """Return the login with which it switches the machine, and where.
+
+        None where that is no login over Redfish, or where it switches the machine through our own sessions.
+        """
+        ...
+
+
+class Installer(BmcUser, Protocol):
     """Puts an OS on machines. The install step does not know which installer it is.
 
     Every call looks at the installer's own state first, so that calling it twice does the work once.
@@ -162,7 +175,7 @@ class Installer(Protocol):
         ...
 
 
-class Eraser(Protocol):
+class Eraser(BmcUser, Protocol):
     """Erases machines: what an installer can do for those that leave for good."""
 
     def erases_any(self, name: str) -> bool:

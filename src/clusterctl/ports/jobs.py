@@ -19,9 +19,10 @@ class Submission:
 
     script     path of the batch script on the host with Slurm's tools, and its `arguments`
     options    further options of sbatch, each a whole word (`--time=10`)
-    nodes      the job runs on these and no others
+    nodes      the job runs on these and no others; empty: on `count` nodes that it gets once it is no longer held
     comment    by which the submission is found again
     output     path of the job's output
+    held       it does not begin before `Jobs.assign`
     variables  environment variables that the job gets in addition
     """
 
@@ -32,6 +33,8 @@ class Submission:
     arguments: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=())
+    count: int = 0
+    held: bool = False
 
 
 class Jobs(Protocol):
@@ -45,8 +48,12 @@ class Jobs(Protocol):
         """Return the nodes of a hostlist, in its order."""
         ...
 
-    def marked(self, comment: str, deadline: Deadline) -> str:
-        """Return the id of the job that was submitted with this comment; empty where there is none."""
+    def marked(self, comment: str, deadline: Deadline, user: str = "") -> str:
+        """Return the id of the job that was submitted with this comment, by this user; empty where there is none."""
+        ...
+
+    def assign(self, job: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        """Give a job that is held these nodes and no others, and release it; its user stays who submitted it."""
         ...
 
     def submit(self, submission: Submission, deadline: Deadline) -> str:

@@ -29,6 +29,7 @@ from clusterctl.ports import (
     Power,
 )
 from clusterctl.steps.executor.intent_log import IntentLog, failure
+from clusterctl.steps.executor.power_login import LoginProver
 
 ERASABLE = (InstallState.INSTALLED, InstallState.FAILED)
 BUSY = (InstallState.INSTALLING, InstallState.PREPARING, InstallState.RELEASING)
@@ -188,6 +189,9 @@ class _Wipe:
         installed_only = not self.services.eraser.erases_any(self.target.name)
         check_erasable(self.node, status, installed_only=installed_only)
         proof = self._prove()
+        LoginProver(self.services.eraser, self.services.bmcs).prove(
+            self.node.id, self.target, self.intents, self.deadline
+        )
         intent = ActIntended(act=Act.RETIRE_ERASE, target=self.target.serial)
         self._write(leaving(self.node, self.reason), node_event(self.node.id, intent, proof))
         try:

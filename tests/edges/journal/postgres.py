@@ -25,9 +25,13 @@ OPTIONS = "-c listen_addresses='' -c fsync=off -c max_connections=60"
 
 @dataclass
 class PostgresServer:
-    """Runs as `nobody` where we are root: PostgreSQL refuses to. `url` names a new, empty database each time."""
+    """Runs as `nobody` where we are root: PostgreSQL refuses to. `url` names a new, empty database each time.
+
+    listening  further options of the server, such as ` -c listen_addresses=127.0.0.1`
+    """
 
     folder: Path
+    listening: str = ""
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def make(self) -> None:
@@ -35,7 +39,9 @@ class PostgresServer:
 
     def start(self) -> None:
         log = self.folder / "log"
-        self._as_owner("pg_ctl", "-D", self.data, "-l", log, "-w", "-o", f"-k {self.folder} {OPTIONS}", "start")
+        self._as_owner(
+            "pg_ctl", "-D", self.data, "-l", log, "-w", "-o", f"-k {self.folder} {OPTIONS}{self.listening}", "start"
+        )
 
     def stop(self, mode: str = "fast") -> None:
         """`fast` ends sessions in order, `immediate` is a crash."""

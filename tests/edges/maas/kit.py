@@ -86,6 +86,10 @@ class Lab:
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._loop.run(work)
 
+    def rejected(self, name: str = "node001") -> int:
+        """Return how many wrong logins the machine's BMC has seen."""
+        return self._bmcs.rejected(name)
+
     def close(self) -> None:
         self.run(self.maas.close())
         self.run(self._bmcs.close())

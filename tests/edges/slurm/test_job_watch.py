@@ -23,7 +23,7 @@ from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import new_run_id
 from clusterctl.operations.job_checklist import checklist
-from clusterctl.operations.job_manifest import ManifestInputs
+from clusterctl.operations.job_inputs import ManifestInputs
 from clusterctl.operations.job_run import JobRunRequest
 from clusterctl.operations.job_runs import diff, named
 from clusterctl.operations.job_watch import StopRequest, WatchRequest

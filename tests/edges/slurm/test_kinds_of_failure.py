@@ -21,7 +21,7 @@ from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.jobs.supervision import JobOutcome
 from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.context import new_run_id
-from clusterctl.operations.job_manifest import ManifestInputs
+from clusterctl.operations.job_inputs import ManifestInputs
 from clusterctl.operations.job_run import JobRunRequest
 from clusterctl.operations.job_watch import WatchRequest
 from clusterctl.operations.operation import Control

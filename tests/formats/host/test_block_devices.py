@@ -88,3 +88,15 @@ def test_fingerprints() -> None:
     )
     with pytest.raises(ParseError):
         parse_fingerprints("sudo: a password is required")
+
+
+def test_what_lies_on_a_disk() -> None:
+    """A signature, the disk's own or one above it; devices without any are content, and no signature."""
+    disks = [
+        device("sda", "8:0", "disk", [device("sda1", "8:1", "part", fstype="ext4")], pttype="gpt"),
+        device("sdb", "8:16", "disk", [device("sdb1", "8:17", "part")]),
+        device("sdc", "8:32", "disk", fstype="LVM2_member"),
+        device("sdd", "8:48", "disk"),
+    ]
+    found = [(one.drive.content, one.signed) for one in parse_lsblk(text(*disks))]
+    assert found == [("gpt", True), ("other devices", False), ("LVM2_member", True), ("", False)]

@@ -132,6 +132,37 @@ def test_data_disks_are_compared(book: SqlJournal, answer: object, verdict: Verd
     assert (found["data_disks"].verdict, found["root_disk_booted"].verdict) == (verdict, Verdict.PASS)
 
 
+BLANKED = InstallStatus(InstallState.ABSENT, drives=(OURS, KernelDrive("/dev/sdb", "D1", "", "M", 9)), blanks=True)
+ROOT_GPT = {"pttype": "gpt"}
+
+
+@pytest.mark.parametrize(
+    ("host", "verdict", "cause"),
+    [
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb")], Verdict.PASS, "blank"),
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb") | {"fstype": "xfs"}], Verdict.INCONCLUSIVE, "holds xfs"),
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb") | {"pttype": "gpt"}], Verdict.INCONCLUSIVE, "holds gpt"),
+        ([disk("DISK-SN-n1") | ROOT_GPT], Verdict.INCONCLUSIVE, "no longer there"),
+        ([disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb"), disk("D2", "sdc")], Verdict.WARN, "did not see"),
+        ([disk("DISK-SN-n1"), disk("D1", "sdb")], Verdict.INCONCLUSIVE, "not even of the root disk"),
+    ],
+)
+def test_drives_that_the_installer_blanks_must_be_blank(
+    book: SqlJournal, host: list[dict[str, Any]], verdict: Verdict, cause: str
+) -> None:
+    """MAAS wipes each drive that it knows: what is on one afterwards was written since; none measured is no pass."""
+    found = findings(book, BLANKED, {"lsblk": lsblk(*host), "sudo": lsblk(*host)})["data_disks"]
+    assert (found.verdict, cause in found.cause) == (verdict, True), found
+    assert found.verdict is Verdict.PASS or found.remedy
+
+
+def test_signatures_that_only_root_reads_are_read_with_sudo(book: SqlJournal) -> None:
+    """A host without udev lists no signature to other users."""
+    plain, signed = lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), disk("D1", "sdb") | {"fstype": "xfs"}
+    outputs = {"lsblk": plain, "sudo": lsblk(disk("DISK-SN-n1") | ROOT_GPT, signed)}
+    assert "holds xfs" in findings(book, BLANKED, outputs)["data_disks"].cause
+
+
 BY_HOST = RootDisk(chosen_by="host", max_bytes=600_000_000_000)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import stamina
@@ -29,7 +30,7 @@ from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from clusterctl_lab.emulators.maas import Failure
-from clusterctl_lab.emulators.maas.model import Node, Pool
+from clusterctl_lab.emulators.maas.model import Node, Partition, Pool
 from clusterctl_lab.emulators.maas.status import Status
 from clusterctl_lab.emulators.maas.storage import clear, lay_flat
 from clusterctl_lab.fault_injection import BMC_QUIRKS, MAAS_QUIRKS, inject_all
@@ -75,9 +76,11 @@ class Healing:
     prepare: Any = field(init=False)
     start: Any = field(init=False)
     release: Any = field(init=False)
+    power_login: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self.prepare, self.start, self.release = self.installer.prepare, self.installer.start, self.installer.release
+        self.power_login = self.installer.power_login
 
     def observe(self, targets: list[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         if self.looks is not None and self.seen == self.looks:
@@ -107,6 +110,12 @@ def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
         node.hardware = replace(node.hardware, serial=before["serial"])
     if "bmc_password" in before:
         node.power_parameters["power_pass"] = before["bmc_password"]
+    if "also_laid_out" in before:
+        disk = node.disks[before["also_laid_out"]]
+        disk.root = Partition(store.next_id("partition"), str(uuid4()), str(uuid4()), disk.usable, "/data")
+    if "bmc_of" in before:
+        other = lab.world.machines[before["bmc_of"]].bmc.address
+        node.power_parameters["power_address"] = f"{other}:{lab.target().bmc.port}"
     if before.get("layout") == "none":
         clear(node)
     elif before.get("layout") == "other":
@@ -118,6 +127,7 @@ def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
 def prepared(lab: Lab, case: Mapping[str, Any]) -> None:
     for name in ("training", "research"):
         lab.maas.service.store.pools[name] = Pool(7, name, "")
+    lab.maas.faults.version = str(case.get("version", lab.maas.faults.version))
     if "before" in case:
         bring_there(lab, case["before"])
     broken = lab.world.machines
@@ -234,6 +244,8 @@ def check_requests(lab: Lab, expect: Mapping[str, Any]) -> None:
     if "status" in expect:
         assert node is not None
         assert node.status.label == expect["status"]
+    if "rejected" in expect:
+        assert lab.rejected() == expect["rejected"]
     if "powers" in expect:
         since = max((event.id for event in node.events if event.type == "Ready"), default=0) if node else 0
         orders = [event for event in node.events if event.type == "Powering on" and event.id > since] if node else []

@@ -2,9 +2,9 @@
 
 The order is MAAS's: ForceOff if the machine is on, boot once from the network, On. Sources: DMTF DSP0266, and MAAS's
 own driver (provisioningserver/drivers/power/redfish.py). A failed request is retried five times, with waits that
-double, in a thirtieth of MAAS's time. A rejected login is never retried, as in MAAS since 3.6 (earlier versions did,
-and locked accounts), nor is a timeout, which would take the lab minutes. Unlike MAAS's driver it supports every vendor
-of the lab: see `boot_once_from_network`.
+double, in a thirtieth of MAAS's time. A rejected login is retried so too up to MAAS 3.5, and the whole action six times
+more (`PowerDriver.perform_power`): 42 logins; since 3.6 never. A timeout is never retried, which would take the lab
+minutes. Unlike MAAS's driver it supports every vendor of the lab: see `boot_once_from_network`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import base64
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Protocol, Self
 
@@ -29,12 +29,20 @@ RETRY_SECONDS = tuple((2**attempt - 1) / 2 / 30 for attempt in range(1, 6))
 """MAAS's own are 0.5, 1.5, 3.5, 7.5 and 15.5 (MAX_REQUEST_RETRIES, since 3.3)."""
 
 
+ACTION_SECONDS = tuple(seconds / 30 for seconds in (1, 2, 2, 4, 6, 8))
+"""MAAS's own waits between two tries of a power action are 1, 2, 2, 4, 6 and 8 s (PowerDriver.wait_time)."""
+
+
 class PowerError(Exception):
     """The BMC is unreachable, refused, or did not act."""
 
 
 class _RefusedError(PowerError):
     """The BMC does not accept the request."""
+
+
+class _LoginError(PowerError):
+    """The BMC rejects the login."""
 
 
 class _FatalError(PowerError):
@@ -62,39 +70,64 @@ class PowerDriver(Protocol):
 
 
 class RedfishPower:
-    """The driver. Unlike MAAS's own, it verifies the BMC's certificate."""
+    """The driver. Unlike MAAS's own, it verifies the BMC's certificate.
+
+    `retries_logins`: whether a login that a BMC rejects is tried again, as up to MAAS 3.5.
+    """
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self._tls = tls
+        self.retries_logins: Callable[[], bool] = lambda: False
 
     async def on(self, parameters: Parameters) -> None:
-        async with _Bmc(parameters, self._tls) as bmc:
+        await self._persistently(self._on, parameters)
+
+    async def off(self, parameters: Parameters) -> None:
+        await self._persistently(self._off, parameters)
+
+    async def _persistently(self, action: Callable[[Parameters], Awaitable[None]], parameters: Parameters) -> None:
+        for wait in (*(ACTION_SECONDS if self.retries_logins() else ()), None):
+            try:
+                await action(parameters)
+            except _LoginError:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+            else:
+                return
+
+    def _bmc(self, parameters: Parameters) -> _Bmc:
+        return _Bmc(parameters, self._tls, retries_logins=self.retries_logins())
+
+    async def _on(self, parameters: Parameters) -> None:
+        async with self._bmc(parameters) as bmc:
             if await bmc.power() == "on":
                 await bmc.reset("ForceOff")
                 await bmc.wait_until_off()
             await bmc.boot_once_from_network()
             await bmc.reset("On")
 
-    async def off(self, parameters: Parameters) -> None:
-        async with _Bmc(parameters, self._tls) as bmc:
+    async def _off(self, parameters: Parameters) -> None:
+        async with self._bmc(parameters) as bmc:
             if await bmc.power() == "off":
                 return
             await bmc.reset("ForceOff")
             await bmc.wait_until_off()
 
     async def restart(self, parameters: Parameters) -> None:
-        async with _Bmc(parameters, self._tls) as bmc:
+        async with self._bmc(parameters) as bmc:
             await bmc.reset("ForceRestart")
 
     async def query(self, parameters: Parameters) -> str:
-        async with _Bmc(parameters, self._tls) as bmc:
+        async with self._bmc(parameters) as bmc:
             return await bmc.power()
 
 
 class _Bmc:
     """One BMC for the length of one power action."""
 
-    def __init__(self, parameters: Parameters, tls: ssl.SSLContext) -> None:
+    def __init__(self, parameters: Parameters, tls: ssl.SSLContext, *, retries_logins: bool) -> None:
+        self._retries_logins = retries_logins
         self._base = f"https://{parameters.get('power_address', '')}"
         self._node_id = parameters.get("node_id", "")
         login = f"{parameters.get('power_user', '')}:{parameters.get('power_pass', '')}"
@@ -165,6 +198,8 @@ class _Bmc:
             except (_RefusedError, _FatalError):
                 raise
             except PowerError as error:
+                if isinstance(error, _LoginError) and not self._retries_logins:
+                    raise
                 log.debug("%s %s: %s; again in %.2f s", method, path, error, wait)
                 await asyncio.sleep(wait)
         return await self._once(method, path, body, headers)
@@ -176,7 +211,7 @@ class _Bmc:
         try:
             async with self._http.request(method, url, json=body, headers=headers, allow_redirects=False) as answer:
                 if answer.status in (401, 403):
-                    raise _FatalError("Could not contact BMC: authorization failed")
+                    raise _LoginError("Could not contact BMC: authorization failed")
                 if answer.status == HTTPStatus.BAD_REQUEST:
                     raise _RefusedError("Could not contact BMC: Redfish request failed with response status code: 400.")
                 if answer.status >= 300:

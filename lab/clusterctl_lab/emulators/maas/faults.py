@@ -58,6 +58,12 @@ class Faults:
         return self.answers[op].popleft() if self.answers[op] else None
 
     @property
+    def retries_logins(self) -> bool:
+        """Return whether MAAS tries a login again that a BMC rejected: up to 3.5 it does."""
+        major, minor = (*self.version.split("."), "", "")[:2]
+        return major.isdigit() and minor.isdigit() and (int(major), int(minor)) < (3, 6)
+
+    @property
     def rack_reaches(self) -> bool:
         return self.rack_connected and not self.rack_lost
 

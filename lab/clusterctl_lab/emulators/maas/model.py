@@ -17,12 +17,13 @@ MIB4 = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class Partition:
-    """The root partition that a flat layout makes. Sizes in bytes."""
+    """The root partition that a flat layout makes, or one that an operator mounts elsewhere. Sizes in bytes."""
 
     id: int
     uuid: str
     filesystem_uuid: str
     size: int
+    mount_point: str = "/"
 
 
 @dataclass(slots=True)
@@ -142,7 +143,7 @@ class Node:
     @property
     def root_disk(self) -> Disk | None:
         """Return the disk for the OS: the one that contains `/`."""
-        return next((disk for disk in self.disks if disk.root is not None), None)
+        return next((disk for disk in self.disks if disk.root is not None and disk.root.mount_point == "/"), None)
 
 
 @dataclass(slots=True)

@@ -148,9 +148,9 @@ def _partition(node: Node, item: Disk, root: Partition) -> Json:
         "tags": [],
         "filesystem": {
             "fstype": "ext4",
-            "label": "root",
+            "label": "root" if root.mount_point == "/" else "",
             "uuid": root.filesystem_uuid,
-            "mount_point": "/",
+            "mount_point": root.mount_point,
             "mount_options": None,
         },
         "type": "partition",
@@ -158,6 +158,6 @@ def _partition(node: Node, item: Disk, root: Partition) -> Json:
         "id": root.id,
         "system_id": node.system_id,
         "device_id": item.id,
-        "used_for": "ext4 formatted filesystem mounted at /",
+        "used_for": f"ext4 formatted filesystem mounted at {root.mount_point}",
         "resource_uri": f"{API}/nodes/{node.system_id}/blockdevices/{item.id}/partition/{root.id}",
     }

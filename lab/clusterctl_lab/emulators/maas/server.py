@@ -129,6 +129,7 @@ async def serve_maas(
     """
     power = RedfishPower(ssl.create_default_context(cafile=str(bmc_ca)))
     maas = LabMaas(Service(world, Keys([User("admin", api_key, admin=True)]), power))
+    power.retries_logins = lambda: maas.faults.retries_logins
     await maas.open(world.layout.maas, port, tls(world.layout.maas))
     world.provisioner = maas
     world.on_power(maas.service.boot.power_changed)

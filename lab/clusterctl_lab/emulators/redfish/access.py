@@ -16,13 +16,14 @@ from clusterctl_lab.emulators.redfish.view import SessionView
 
 
 class Access:
-    """`clock` is any monotonic seconds."""
+    """`clock` is any monotonic seconds. `rejected` counts all wrong logins."""
 
     def __init__(self, context: BmcContext, clock: Callable[[], float]) -> None:
         self._context = context
         self._clock = clock
         self._wrong = 0
         self._last_wrong = 0.0
+        self.rejected = 0
         self.sessions = Sessions(clock)
 
     def admit(self, request: Request, traits: Traits) -> None:
@@ -65,6 +66,7 @@ class Access:
             if traits.lockout is not None and self._forgiven(traits.lockout):
                 self._wrong = 0
             self._wrong += 1
+            self.rejected += 1
             self._last_wrong = self._clock()
         raise RefusedError(Problem.UNAUTHORIZED)
 

@@ -55,6 +55,11 @@ class Bmc:
         self.absence: Callable[[float], Awaitable[None]] | None = None
         """Takes the BMC off the network for this many seconds while it restarts; the server sets it."""
 
+    @property
+    def rejected(self) -> int:
+        """How many wrong logins it has seen."""
+        return self._access.rejected
+
     def answer(self, request: Request) -> Answer:
         """Return the answer to any request; a refusal is an answer too. Quirks act before and after."""
         request = replace(request, path=request.path.rstrip("/"), slash=request.path.endswith("/"))

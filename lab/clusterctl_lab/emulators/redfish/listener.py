@@ -22,7 +22,7 @@ class Listener:
     """Listens on `place`; `tls` makes the context for a certificate."""
 
     def __init__(self, bmc: Bmc, place: tuple[str, int], tls: Tls) -> None:
-        self._bmc = bmc
+        self.bmc = bmc
         self._place = place
         self._tls = tls
         self._shown: Certificate | None = None
@@ -56,7 +56,7 @@ class Listener:
             await self._listen(self._shown)
 
     async def close(self) -> None:
-        await self._bmc.close()
+        await self.bmc.close()
         async with self._one_at_a_time:
             await self._silence()
 
@@ -79,7 +79,7 @@ class Listener:
         reused = http.transport in self._known
         if http.transport is not None:
             self._known.add(http.transport)
-        answer = self._bmc.answer(await wire.read(http, reused=reused))
+        answer = self.bmc.answer(await wire.read(http, reused=reused))
         if answer.delay:
             await asyncio.sleep(answer.delay)
         return await wire.deliver(http, answer)

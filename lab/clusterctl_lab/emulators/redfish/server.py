@@ -49,6 +49,10 @@ class BmcServers:
         if not self._closed:
             await self._listeners[machine.name].show(machine)
 
+    def rejected(self, name: str) -> int:
+        """Return how many wrong logins the machine's BMC has seen."""
+        return self._listeners[name].bmc.rejected
+
     async def close(self) -> None:
         """Stop listening, drop connections, abandon resets in progress."""
         self._closed = True

@@ -167,6 +167,7 @@ def test_lsblk_and_findmnt_report_the_disk_that_was_booted(box: ToolBox, machine
         assert [one.drive.serial for one in below(devices, root.device, "")] == [drive.serial]
         assert [one.drive.serial for one in below(devices, "", root.source)] == [drive.serial]
         assert len({one.device for one in devices}) == len(devices)
+        assert {one.drive.serial for one in whole_disks(devices) if one.drive.content} == {drive.serial}
         listed = json.loads(box.run("lsblk", "--json", "--bytes", "--output", "NAME,SERIAL,MOUNTPOINT").stdout)
         mounted = {
             disk["serial"]: [part["mountpoint"] for part in disk.get("children", ())] for disk in listed["blockdevices"]

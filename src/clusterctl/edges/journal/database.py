@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import stamina
-from sqlalchemy import Connection, Engine, create_engine, func, inspect, select, table
+from sqlalchemy import Connection, Engine, create_engine, func, inspect, make_url, select, table
 from sqlalchemy import column as sql_column
 from sqlalchemy import event as sql_event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -47,6 +47,16 @@ rolled the transaction back for another one (PostgreSQL, appendix A).
 """
 REFUSED = ("28", "3D", "42")
 """SQLSTATE classes of a login or database that is wrong: waiting changes nothing."""
+SILENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""Options of libpq: a server that became silent, as behind a dead switch, is given up after half a minute. By default
+Linux waits for a quarter of an hour for an acknowledgement, and for ever for an answer. The URL may set others.
+"""
 SNAPSHOT = {"postgresql": {"isolation_level": "REPEATABLE READ"}}
 """Engine → what lets several statements see one moment. A transaction of SQLite always does."""
 
@@ -126,7 +136,11 @@ def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
     """Return a database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
     if url.startswith("sqlite:///"):
         _prepare_file(Path(url.removeprefix("sqlite:///")))
-    engine = create_engine(url)
+    given = make_url(url)
+    silence = (
+        {} if given.drivername.startswith("sqlite") else {k: v for k, v in SILENCE.items() if k not in given.query}
+    )
+    engine = create_engine(given, connect_args=silence)
     if engine.dialect.name == "sqlite":
         sql_event.listen(engine, "connect", _tune_sqlite)
         sql_event.listen(engine, "begin", _begin_sqlite)

@@ -12,7 +12,7 @@ from clusterctl.formats.maas.curtin import failing_line
 from clusterctl.formats.maas.machines import MaasMachine, MachineStatus
 from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
 
-OTHER_LOGIN = "MAAS logs in to the BMC with {} than the site"
+OTHER_LOGIN = "MAAS logs in to the BMC with another password than the site"
 GIVE_LOGIN = "find the BMC's password with clusterctl accounts check, then correct the power parameters of {} in MAAS"
 
 
@@ -75,24 +75,23 @@ class Failures:
 
     def _power(self, machine: MaasMachine, cause: str, target: InstallTarget | None, deadline: Deadline) -> MaasFailure:
         """Return the failure of a power action. MAAS's login is read, and never kept."""
-        if target is not None and (different := self._other_login(machine, target, deadline)):
+        if target is not None and self._other_password(machine, target, deadline):
             return MaasFailure(
-                f"{OTHER_LOGIN.format(different)}; MAAS reports: {cause}",
+                f"{OTHER_LOGIN}; MAAS reports: {cause}",
                 FailureKind.LOGIN,
                 GIVE_LOGIN.format(machine.hostname),
             )
         return MaasFailure(cause, FailureKind.POWER)
 
-    def _other_login(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> str:
+    def _other_password(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> bool:
+        """Return whether MAAS has another password of the site's account; of an account of its own that is unknown."""
         try:
             mine = self._machines.power_parameters(machine.system_id, deadline)
         except (InstallerUnavailableError, AuthenticationError):
             raise
         except (EdgeError, ParseError):
-            return ""
-        if mine.user and mine.user != target.bmc.user:
-            return "another user"
-        return "another password" if mine.user and mine.password != target.bmc.password else ""
+            return False
+        return mine.user == target.bmc.user and mine.password != target.bmc.password
 
     def _curtin(self, machine: MaasMachine, deadline: Deadline) -> str:
         try:

@@ -17,6 +17,7 @@ from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.failures import Failures, MaasFailure
 from clusterctl.edges.maas.machines import AGENT, MachineListing, Machines
 from clusterctl.edges.maas.matching import DEFAULT_POOL, Finder
+from clusterctl.edges.maas.power_logins import power_login
 from clusterctl.edges.maas.rights import REMEDY, pool_rights
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import (
@@ -34,6 +35,7 @@ from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUna
 from clusterctl.fleet.finding import Observed
 from clusterctl.formats.maas.machines import MaasMachine, MachineStatus
 from clusterctl.ports import (
+    BmcAddress,
     Clock,
     Deadline,
     FailureKind,
@@ -152,6 +154,20 @@ class MaasInstaller:
             seen = self._changes.commission(machine, target, deadline)
         return self._status(seen, target, deadline)
 
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        """Return MAAS's login at the machine's BMC; the site's, which MAAS will get, where MAAS has none yet.
+
+        None where MAAS switches the machine in another way than over Redfish.
+        """
+        user = self._whoami(deadline)
+        seen = self._finder.find(target, deadline)
+        if seen is None or not seen.value.power_type:
+            return replace(target.bmc, former=None)
+        matching.check_owner(seen.value, target, user)
+        if seen.value.power_type != matching.REDFISH:
+            return None
+        return power_login(self._machines.power_parameters(seen.value.system_id, deadline), target)
+
     def erases_any(self, name: str) -> bool:
         """MAAS erases only what it has deployed."""
         del name
@@ -210,7 +226,13 @@ class MaasInstaller:
             status = replace(status, state=InstallState.FAILED, detail=stuck)
         elif status.state is InstallState.INSTALLED:
             root = matching.root_contract(machine, target)
-            status = replace(status, addresses=matching.answering(machine, target), root=root)
+            status = replace(
+                status,
+                addresses=matching.answering(machine, target),
+                root=root,
+                drives=tuple(drive.seen for drive in machine.drives),
+                blanks=True,
+            )
         return Observed(status, listed.of(machine))
 
     def _status(self, seen: Seen, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:

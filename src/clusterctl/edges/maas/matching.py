@@ -17,6 +17,8 @@ from clusterctl.formats.maas.machines import MaasBlockDevice, MaasMachine, Machi
 from clusterctl.ports import BmcAddress, Deadline, FailureKind, InstallError, InstallTarget
 
 HTTPS_PORT = 443
+REDFISH = "redfish"
+"""MAAS's name of the power type."""
 DEFAULT_POOL = "default"
 """MAAS's own pool, into which it puts new machines."""
 UNINSTALLED = frozenset(
@@ -156,7 +158,7 @@ def power_form(bmc: BmcAddress, settings: MaasSettings) -> Form:
     MAAS answers 500.
     """
     form = [
-        ("power_type", "redfish"),
+        ("power_type", REDFISH),
         ("power_parameters_power_address", power_address(bmc)),
         ("power_parameters_power_user", bmc.user),
         ("power_parameters_power_pass", bmc.password),
@@ -226,6 +228,9 @@ def layout_problem(machine: MaasMachine, target: InstallTarget) -> str:
     if len(roots) != 1 or not _is_root(roots[0], machine, target):
         seen = ", ".join(str(drive) for drive in roots) or "no drive"
         return f"MAAS would put the root filesystem on {seen}, not on the drive with {target.disk}"
+    others = [drive for drive in machine.drives if drive.laid_out and not drive.root]
+    if others:
+        return f"MAAS would also partition or format {', '.join(map(str, others))}"
     if machine.boot_disk not in (None, roots[0].id):
         return f"MAAS would put the boot loader on another drive than the root disk with {target.disk}"
     return ""

@@ -1,6 +1,12 @@
-"""The password with which MAAS logs in to a machine's BMC: changed where it is the site's account, and read back."""
+"""The login with which MAAS uses a BMC: read to be tried; where it is the site's account, its password is changed."""
 
 from __future__ import annotations
+
+import contextlib
+import socket
+from dataclasses import replace
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from clusterctl.edges.maas import matching
 from clusterctl.edges.maas.api import MaasApi, MaasTurn, at_once
@@ -9,7 +15,7 @@ from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.formats.maas.machines import MaasMachine, PowerParameters
-from clusterctl.ports import Clock, Deadline
+from clusterctl.ports import BmcAddress, Clock, Deadline, FailureKind, InstallError, InstallTarget
 from clusterctl.ports.accounts import LoginUpdate, PowerTarget
 
 
@@ -55,6 +61,52 @@ class MaasPowerLogins:
                 remedy="run the command again; if it stays so, write it into the machine's power settings by hand",
             )
         return Observed(LoginUpdate.GIVEN, (*evidence, *done))
+
+
+def power_login(found: PowerParameters, target: InstallTarget) -> BmcAddress:
+    """Return the login of MAAS's power parameters, at the site's address of the BMC where MAAS has the same.
+
+    Raises `InstallError` where MAAS lacks a part of it.
+    """
+    if not (found.address and found.user and found.password):
+        raise InstallError(
+            "MAAS lacks the address, the user or the password of the machine's BMC",
+            FailureKind.LOGIN,
+            where=target.name,
+            remedy=f"complete the power parameters of {target.name} in MAAS",
+        )
+    login = replace(target.bmc, user=found.user, password=found.password, former=None)
+    host, port = _place(found.address)
+    if _is_host(host, target.bmc.host):
+        return login
+    return replace(login, host=host, port=port, plain_http=False)
+
+
+def _place(address: str) -> tuple[str, int]:
+    """Return host and port of a power address: an address or a name, with or without a port or the scheme https."""
+    with contextlib.suppress(ValueError):
+        return str(ip_address(address)), matching.HTTPS_PORT
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        return parts.hostname or address, parts.port or matching.HTTPS_PORT
+    return address, matching.HTTPS_PORT
+
+
+def _is_host(one: str, name: str) -> bool:
+    """Return whether the address or name `one` is the host `name`, by text or by what the name resolves to."""
+    if one.casefold() == name.casefold():
+        return True
+    with contextlib.suppress(ValueError):
+        return ip_address(one) == ip_address(name)
+    return not _addresses(one).isdisjoint(_addresses(name))
+
+
+def _addresses(name: str) -> frozenset[str]:
+    """Return the addresses that a name resolves to; of an address, itself; none where it does not resolve."""
+    try:
+        return frozenset(str(entry[4][0]) for entry in socket.getaddrinfo(name, None))
+    except (OSError, UnicodeError):
+        return frozenset()
 
 
 def _check_address(machine: MaasMachine, found: PowerParameters, target: PowerTarget) -> None:

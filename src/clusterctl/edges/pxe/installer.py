@@ -18,7 +18,7 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.hardware.disk_contract import same_identity
-from clusterctl.ports import Bmcs, Deadline, InstallState, InstallStatus, InstallTarget, Power
+from clusterctl.ports import BmcAddress, Bmcs, Deadline, InstallState, InstallStatus, InstallTarget, Power
 
 STATES = {
     AttemptState.READY: InstallState.READY,
@@ -183,6 +183,11 @@ class PxeInstaller:
         self._service.ensure()
         deadline.check(f"arming {target.name}")
         return self._begin(self._attempts.put(*self._factory.arm(target)), target, deadline)
+
+    def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
+        """Return None: machines are switched through our own sessions, which try a rejected login once."""
+        del target, deadline
+        return None
 
     def erases_any(self, name: str) -> bool:
         """Return whether it erases at all: the deployer needs nothing of an earlier install."""

@@ -65,13 +65,19 @@ class SlurmJobs:
         ran = self._require(("scontrol", "show", "hostnames", node_list), deadline)
         return tuple(ran.stdout.split())
 
-    def marked(self, comment: str, deadline: Deadline) -> str:
-        argv = ("squeue", "--states=all", "--noheader", "--format=%i|%k")
+    def marked(self, comment: str, deadline: Deadline, user: str = "") -> str:
+        argv = ("squeue", "--states=all", "--noheader", "--format=%i|%u|%k")
         for line in self._require(argv, deadline).stdout.splitlines():
-            job, _, found = line.partition("|")
-            if found.strip() == comment and JOB_ID.fullmatch(job.strip()):
-                return job.strip()
+            job, owner, found = (part.strip() for part in (*line.split("|", 2), "", "")[:3])
+            if found == comment and user in ("", owner) and JOB_ID.fullmatch(job):
+                return job
         return ""
+
+    def assign(self, job: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        deadline.check("releasing a job")
+        count = f"NumNodes={len(nodes)}-{len(nodes)}"
+        self._require(("scontrol", "update", f"JobId={job}", f"ReqNodeList={','.join(nodes)}", count), deadline)
+        self._require(("scontrol", "release", job), deadline)
 
     def submit(self, submission: Submission, deadline: Deadline) -> str:
         deadline.check("submitting a job")
@@ -153,8 +159,9 @@ def sbatch(submission: Submission) -> tuple[str, ...]:
         "--open-mode=append",
         *submission.options,
         f"--comment={submission.comment}",
-        f"--nodes={len(submission.nodes)}",
-        f"--nodelist={','.join(submission.nodes)}",
+        f"--nodes={len(submission.nodes) or submission.count}",
+        *((f"--nodelist={','.join(submission.nodes)}",) if submission.nodes else ()),
+        *(("--hold",) if submission.held else ()),
         f"--output={submission.output}",
         submission.script,
         *submission.arguments,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from clusterctl.fleet.errors import EdgeError, RootDiskUnclearError
@@ -23,6 +23,7 @@ class KernelDrive:
     path         `/dev/nvme0n1`
     serial, wwn  as udev or sysfs report them; empty where they do not
     fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where it was not read
+    content      what was found on it: a signature (`gpt`, `ext4`, `LVM2_member`) or other devices; empty: nothing
     """
 
     path: str
@@ -31,6 +32,7 @@ class KernelDrive:
     model: str = ""
     size_bytes: int = 0
     fingerprint: str = ""
+    content: str = ""
 
     def __str__(self) -> str:
         identity = self.serial or self.wwn or "without a serial"
@@ -168,13 +170,13 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive]
         return unproven(ROOT, f"which disk the root file system is on is unknown: {seen}", expected=str(contract))
     if len(disks) == len(right) == 1:
         cause = f"the root file system ({source}) is on {disk_names}"
-        return passed(ROOT, cause, measured=_identity(disks[0]), expected=str(contract))
+        return passed(ROOT, cause, measured=identity_of(disks[0]), expected=str(contract))
     return Finding(
         check=ROOT,
         verdict=Verdict.FAIL,
         code=Code.ROOT_DISK_WRONG,
         cause=f"the root file system ({source}) is on {disk_names}, and not on the one disk with {contract}",
-        measured=", ".join(map(_identity, disks)),
+        measured=", ".join(map(identity_of, disks)),
         expected=str(contract),
         remedy=(
             f"{where}: set the disk with {contract} first in the boot order, and wipe or take out the disk that it "
@@ -184,9 +186,11 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive]
     )
 
 
-def _unseen(contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive]) -> list[KernelDrive]:
+def unseen(contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive]) -> list[KernelDrive]:
     """Return the drives with data, without the root disk, that the installer did not see."""
-    return [drive for drive in after if _holds_data(drive) and not contract.fits(drive) and not _again(drive, before)]
+    return [
+        drive for drive in after if _holds_data(drive) and not contract.fits(drive) and not same_drive(drive, before)
+    ]
 
 
 def judge_data(
@@ -196,12 +200,12 @@ def judge_data(
     each that is not as it was, or one for all. Drives that the installer did not see are a warning.
     """
     data = [drive for drive in before if not contract.fits(drive)]
-    bad = [finding for drive in data if (finding := _judge_one(drive, _again(drive, after), where)) is not None]
+    bad = [finding for drive in data if (finding := _judge_one(drive, same_drive(drive, after), where)) is not None]
     if bad:
         return tuple(bad)
-    if unseen := _unseen(contract, before, after):
-        return (_not_seen_before(unseen, len(data)),)
-    names = ", ".join(map(_identity, data)) or "none but the root disk"
+    if added := unseen(contract, before, after):
+        return (not_seen_before(added, len(data)),)
+    names = ", ".join(map(identity_of, data)) or "none but the root disk"
     return (
         passed(
             DATA,
@@ -216,13 +220,13 @@ def data_to_compare(
     contract: DiskContract, before: Sequence[KernelDrive], now: Sequence[KernelDrive]
 ) -> tuple[str, ...]:
     """Return the paths, as they are now, of the drives with fingerprints that are to be read again."""
-    again = (_again(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
+    again = (same_drive(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
     return tuple(drive.path for drive in again if drive is not None)
 
 
 def with_fingerprints(drives: Sequence[KernelDrive], digests: Mapping[str, str]) -> tuple[KernelDrive, ...]:
     """Return the drives with their fingerprints. `digests` are by path; a drive without one keeps none."""
-    return tuple(KernelDrive(d.path, d.serial, d.wwn, d.model, d.size_bytes, digests.get(d.path, "")) for d in drives)
+    return tuple(replace(drive, fingerprint=digests.get(drive.path, "")) for drive in drives)
 
 
 def not_compared() -> Finding:
@@ -250,7 +254,7 @@ def unproven(check: str, cause: str, expected: str = "") -> Finding:
 
 def _judge_one(before: KernelDrive, after: KernelDrive | None, where: str) -> Finding | None:
     """Return the finding; None where the drive is as it was."""
-    name = _identity(before)
+    name = identity_of(before)
     if after is None or not (before.fingerprint and after.fingerprint):
         why = "is no longer there" if after is None else "could not be read"
         if not before.fingerprint:
@@ -289,7 +293,7 @@ def _holds_data(drive: KernelDrive) -> bool:
     return drive.size_bytes > 0 and not drive.path.startswith(_NO_DRIVES)
 
 
-def _not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
+def not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
     names = ", ".join(map(str, drives))
     return Finding(
         check=DATA,
@@ -303,7 +307,7 @@ def _not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
     )
 
 
-def _again(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | None:
+def same_drive(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | None:
     """Return the same drive among the present ones; by path only where it never had an identity."""
     for other in drives:
         if same_identity(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
@@ -313,5 +317,5 @@ def _again(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | N
     return next((other for other in drives if other.path == drive.path and other.size_bytes == drive.size_bytes), None)
 
 
-def _identity(drive: KernelDrive) -> str:
+def identity_of(drive: KernelDrive) -> str:
     return drive.serial or drive.wwn or drive.path

@@ -20,6 +20,7 @@ class JobAttributed(Payload):
     hosts      the suspects; `ranks`: theirs, where known
     iteration  step at which it failed, where that is part of the evidence
     user       who submitted the job; empty where that is not known
+    from_host  it rests on what the job's user cannot write: the kernel's log, a BMC, the scheduler
     """
 
     kind: ClassVar = Kind.JOB_ATTRIBUTED
@@ -36,6 +37,7 @@ class JobAttributed(Payload):
     ranks: tuple[int, ...] = ()
     iteration: int | None = None
     user: str = ""
+    from_host: bool = False
 
     def __str__(self) -> str:
         suspects = f" ({', '.join(self.hosts[:3])})" if self.hosts else ""
@@ -50,6 +52,7 @@ class JobRunOrdered(Payload):
     nodes, spares               how many nodes it gets, and how many healthy ones are left free for restarts
     folder                      each attempt's logs are in a folder of their own in it
     readers, heartbeat          by which its progress is seen
+    submitter                   the scheduler's user who submits the attempts himself; empty: clusterctl submits them
     """
 
     kind: ClassVar = Kind.JOB_RUN_ORDERED
@@ -63,6 +66,7 @@ class JobRunOrdered(Payload):
     readers: tuple[str, ...]
     heartbeat: str
     policy: JobPolicy
+    submitter: str = ""
 
     def __str__(self) -> str:
         return f"run of {self.script} on {self.nodes} nodes was ordered"
@@ -124,6 +128,7 @@ class JobAttemptEnded(Payload):
     saved_at, saved      its last durable checkpoint, and the step before it
     saving_s             seconds in which saves kept the training waiting
     layer, hosts         what its failure is attributed to; `action`: what follows, in the attribution's terms
+    from_host            that rests on what the job's user cannot write
     """
 
     kind: ClassVar = Kind.JOB_ATTEMPT_ENDED
@@ -149,6 +154,7 @@ class JobAttemptEnded(Payload):
     hosts: tuple[str, ...] = ()
     action: str = ""
     cause: str = ""
+    from_host: bool = False
 
     def __str__(self) -> str:
         return f"attempt {self.attempt} (job {self.job}) ended: {self.state}{f', {self.cause}' if self.cause else ''}"

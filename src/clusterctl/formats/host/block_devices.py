@@ -9,7 +9,7 @@ from typing import Annotated
 from clusterctl.fleet.hardware.disk_contract import KernelDrive, same_identity
 from clusterctl.formats.documents import Alias, read_document
 
-LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")
+LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN,FSTYPE,PTTYPE")
 """The command. Its tree lists each device below all of its parts: a RAID below each of its disks."""
 _WHERE = "lsblk"
 
@@ -19,12 +19,19 @@ class BlockDevice:
     """One device: number (`259:2`) and lsblk's type (`disk`, `part`, `lvm`, `raid1`, `crypt`, `mpath`, `loop` …).
 
     `drive` is its identity; only whole disks report serial and WWN. `above` are the devices that are built on it.
+    `signature` names its file system or partition table (`ext4`, `gpt`); empty where there is none, or none was read.
     """
 
     device: str
     kind: str
     drive: KernelDrive
     above: tuple[BlockDevice, ...] = ()
+    signature: str = ""
+
+    @property
+    def signed(self) -> bool:
+        """Return whether a signature was read on it, or on a device above it."""
+        return bool(self.signature) or any(one.signed for one in self.above)
 
     def holds(self, device: str, path: str) -> bool:
         """Return whether this device, or one above it, has this number or this path."""
@@ -41,6 +48,8 @@ class _Row:
     model: str | None = None
     serial: str | None = None
     wwn: str | None = None
+    fstype: str | None = None
+    pttype: str | None = None
     children: tuple[_Row, ...] = ()
 
 
@@ -83,10 +92,16 @@ def _same(one: KernelDrive, other: KernelDrive) -> bool:
 
 
 def _device(row: _Row) -> BlockDevice:
+    signature = (row.fstype or row.pttype or "").strip()
     drive = KernelDrive(
-        row.path, (row.serial or "").strip(), (row.wwn or "").strip(), (row.model or "").strip(), row.size
+        row.path,
+        (row.serial or "").strip(),
+        (row.wwn or "").strip(),
+        (row.model or "").strip(),
+        row.size,
+        content=signature or ("other devices" if row.children else ""),
     )
-    return BlockDevice(row.device.strip(), row.type, drive, tuple(_device(child) for child in row.children))
+    return BlockDevice(row.device.strip(), row.type, drive, tuple(_device(child) for child in row.children), signature)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ class MachineStatus(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaasBlockDevice:
-    """One physical drive. `id` is MAAS's own. `root`: the filesystem `/` shall lie on it. `wwn` is empty where its
-    `id_path` is made of something else.
+    """One physical drive. `id` is MAAS's own. `root`: the filesystem `/` shall lie on it. `laid_out`: MAAS will
+    partition or format it. `wwn` is empty where its `id_path` is made of something else.
     """
 
     id: int
@@ -69,6 +69,7 @@ class MaasBlockDevice:
     size_bytes: int
     root: bool = False
     wwn: str = ""
+    laid_out: bool = False
 
     @property
     def seen(self) -> KernelDrive:
@@ -368,6 +369,7 @@ def _drive(body: Mapping[str, Any]) -> MaasBlockDevice:
         size_bytes=int(body["size"]),
         root=any(filesystem and filesystem["mount_point"] == "/" for filesystem in filesystems),
         wwn=_wwn(body.get("id_path")),
+        laid_out=any(filesystems) or bool(body["partitions"] or body.get("partition_table_type")),
     )
 
 

@@ -17,6 +17,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.hardware.blank_disks import judge_blank
 from clusterctl.fleet.hardware.disk_contract import (
     DATA,
     ROOT,
@@ -76,8 +77,10 @@ class DiskProver:
     ) -> InstallProof:
         """Return the proof. `where`: name and place of the host, for the technician."""
         read = [drive for drive in status.drives or () if drive.fingerprint]
-        contract = status.root or target.disk
-        return _Asked(self.shell, host, contract, where, deadline).prove(status.drives if read else None)
+        asked = _Asked(self.shell, host, status.root or target.disk, where, deadline)
+        if status.blanks:
+            return asked.prove(status.drives or (), blanked=True)
+        return asked.prove(status.drives if read else None)
 
     def prove_root(self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> InstallProof:
         """Return the finding on the disk that the root file system is on, and nothing on the others."""
@@ -97,8 +100,10 @@ class _Asked:
         self._deadline = deadline
         self._evidence: tuple[Evidence, ...] = ()
 
-    def prove(self, before: tuple[KernelDrive, ...] | None) -> InstallProof:
-        """Return the proof. `before`: the drives as the installer read them; None where it read none of them."""
+    def prove(self, before: tuple[KernelDrive, ...] | None, *, blanked: bool = False) -> InstallProof:
+        """Return the proof. `before`: the drives as the installer read them, None where it read none of them; or those
+        that it has blanked.
+        """
         try:
             devices = parse_lsblk(self._run(LSBLK))
         except CancelledError:
@@ -108,7 +113,9 @@ class _Asked:
             data = not_compared() if before is None else unproven(DATA, f"lsblk: {error.message}")
             return self._with_evidence([found], [data])
         root = self._root(devices)
-        return self._with_evidence([root], [not_compared()] if before is None else self._data(before, devices))
+        if before is None:
+            return self._with_evidence([root], [not_compared()])
+        return self._with_evidence([root], self._blank(before, devices) if blanked else self._data(before, devices))
 
     def _with_evidence(self, root: list[Finding], data: list[Finding]) -> InstallProof:
         return InstallProof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
@@ -129,6 +136,20 @@ class _Asked:
             self._root_disk = disks[0]
             self._contract = self._contract.named(disks[0])
         return finding
+
+    def _blank(self, known: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
+        """Return the findings on drives that must be blank. A tool that reports nothing anywhere measures nothing."""
+        try:
+            if not _signed(devices) and self._host.user != "root":
+                devices = parse_lsblk(self._run(("sudo", "-n", *LSBLK)))  # without udev only root reads signatures
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            return [unproven(DATA, f"lsblk with sudo: {error.message}")]
+        if not _signed(devices):
+            return [unproven(DATA, "lsblk reports no partition table and no file system, not even of the root disk")]
+        now = [one.drive for one in whole_disks(devices)]
+        return list(judge_blank(self._contract, known, now, self._where))
 
     def _data(self, before: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         now = [one.drive for one in whole_disks(devices)]
@@ -159,6 +180,11 @@ class _Asked:
             raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s", where=self._host.name)
         printed_last = printed[-1] if printed else "no output"
         raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}", where=argv[0])
+
+
+def _signed(devices: tuple[BlockDevice, ...]) -> bool:
+    """Return whether lsblk reads signatures at all: the root disk has one."""
+    return any(one.signed for one in devices)
 
 
 HOST_S = 20.0

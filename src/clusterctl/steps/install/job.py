@@ -15,6 +15,7 @@ from clusterctl.fleet.payloads.node import HostKeyPinned
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.power_login import LoginProver
 from clusterctl.steps.executor.step import StepOutcome
 
 
@@ -68,6 +69,7 @@ class InstallJob:
     stale     nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its
               power was cut, for example), it is released and tried again, not reported
     away      why the installer cannot be asked about it; empty where it can
+    opened    the installer's login was seen to open the BMC in this run, or there is none to try
     attempts  how often each act has failed: the machine came back to where it was
     """
 
@@ -80,6 +82,7 @@ class InstallJob:
         self.busy = 0
         self.away = ""
         self.stale = True
+        self.opened = False
         self.ours = node.intent(Act.INSTALL_START) is not None
         self.reinstall = bool(node.reinstall)
         self.attempts: Counter[Act] = Counter()
@@ -107,7 +110,8 @@ class InstallJob:
         written down before anything is intended again.
         """
         for act in sorted(self._unanswered):
-            self._intents.observed(self.node.id, act, _words(status), _result(status))
+            result = ActResult.UNKNOWN if act is Act.POWER_LOGIN else _result(status)
+            self._intents.observed(self.node.id, act, _words(status), result)
         self._unanswered.clear()
         self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
         if self.last is None or status.value.state is not self.last.value.state:
@@ -136,6 +140,12 @@ class InstallJob:
         """Count a failed attempt."""
         self._tried = None
         self.attempts[act] += 1
+
+    def prove_login(self, prover: LoginProver, deadline: Deadline) -> None:
+        """Log in to the BMC with the installer's login, once in a run. Raises as `LoginProver.prove`."""
+        if not self.opened:
+            prover.prove(self.node.id, self.target, self._intents, deadline)
+            self.opened = True
 
     def act(
         self, act: Act, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline

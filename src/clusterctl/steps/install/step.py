@@ -32,6 +32,7 @@ from clusterctl.ports import (
     Shell,
 )
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.power_login import LoginProver
 from clusterctl.steps.executor.reachability import BmcProbe, BmcState
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.confirm import HostAccess, HostVerifier
@@ -60,6 +61,9 @@ TROUBLES = 5
 """So often in a row the installer may refuse or lose a request about a machine before that is the machine's failure."""
 BUSY_LOOKS = 40
 """So many looks an installer may be too busy for a machine, or lack its rack controller: ten minutes by default."""
+
+
+OrderCall = Callable[[InstallTarget, Deadline], Observed[InstallStatus]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class Install:
         self._installer = services.installer
         self._bmcs = services.bmcs
         self._address_of = services.address_of
+        self._logins = LoginProver(services.installer, services.bmcs)
         self._probe = BmcProbe(services.bmcs, services.address_of)
         self._access = access
         self._verifier = HostVerifier(services.shell, access)
@@ -139,7 +144,7 @@ class Install:
             case InstallState.INSTALLED:
                 return self._verifier.confirm(job, deadline)
             case InstallState.FAILED if job.stale and not _final(status.value):
-                job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
+                self._order(job, Act.INSTALL_RELEASE, self._installer.release, deadline)
             case InstallState.FAILED:
                 return self._report(job, status.value.detail or "the installer reports a failure", deadline)
             case _:
@@ -156,7 +161,7 @@ class Install:
         if act is Act.INSTALL_START:
             job.pin()
         call = self._installer.prepare if act is Act.INSTALL_PREPARE else self._installer.start
-        job.act(act, call, deadline)
+        self._order(job, act, call, deadline)
         if job.troubles > TROUBLES:
             return self._report(job, f"it stays where it is: {job.status.value.detail}", deadline)
         return None
@@ -210,8 +215,13 @@ class Install:
         except EdgeError as error:
             return stranger(job, error, seen.evidence)
         job.give_key(*self._access.new_host_key(job.node.name))
-        job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
+        self._order(job, Act.INSTALL_RELEASE, self._installer.release, deadline)
         return None
+
+    def _order(self, job: InstallJob, act: Act, call: OrderCall, deadline: Deadline) -> None:
+        """Have the installer act. Before the first act its login must open the BMC: it may try a wrong one often."""
+        job.prove_login(self._logins, deadline)
+        job.act(act, call, deadline)
 
     # --- outcomes ---------------------------------------------------------------------------------------------------
 

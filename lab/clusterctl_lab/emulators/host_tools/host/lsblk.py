@@ -25,6 +25,8 @@ _COLUMNS: Mapping[str, Callable[[Device], Any]] = {
     "MODEL": lambda device: device.disk.model if device.kind == "disk" else None,
     "SERIAL": lambda device: device.disk.serial if device.kind == "disk" else None,
     "WWN": lambda _: None,
+    "FSTYPE": lambda device: {"/": "ext4", "/boot/efi": "vfat"}.get(device.mountpoint or ""),
+    "PTTYPE": lambda device: "gpt" if device.parts or device.kind == "part" else None,
     "MOUNTPOINT": lambda device: device.mountpoint,
 }
 """A whole disk reports model and serial, its partitions do not; the lab's drives have no world-wide names."""
