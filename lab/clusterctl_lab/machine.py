@@ -122,6 +122,7 @@ class Hca:
     load_hot         its chip gets too hot once the fabric has been loaded
     load_slow        it hardly writes while the processors of its host work
     ethernet         its link layer is Ethernet (RoCE)
+    lossless         flow control (PFC) is on for the priority of its RDMA traffic; only with Ethernet
     """
 
     name: str
@@ -132,6 +133,7 @@ class Hca:
     cable: SwitchPort | None
     model: str = "NVIDIA ConnectX-7 NDR400 OSFP"
     ethernet: bool = False
+    lossless: bool = True
     firmware: str = "28.39.1002"
     psid: str = "MT_0000000838"
     rate_gbps: int = 400

@@ -27,6 +27,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     seen_offline  each run of the tests finds it, too, without a lab, through the same tools, checks and roots
                   (lab/tests: test_tool_faults.py, test_gpu_load_faults.py)
     suite         the burn-in that finds it
+    fabric        of the lab that it is played in
     serial        of the broken part of the first machine, where lab/tests finds the fault
     """
 
@@ -41,6 +42,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     look: str
     seen_offline: bool = False
     suite: Literal["bootstrap", "every_load"] = "bootstrap"
+    fabric: Literal["infiniband", "roce"] = "infiniband"
     serial: str = ""
 
     def at(self, node: str, others: Mapping[str, str]) -> str:
@@ -110,10 +112,10 @@ The faults of one lab and what `clusterctl bootstrap` finds of them; `make fault
 literal output of a run, and tests/e2e/test_faults.py checks it. `part` is what follows `NODE:` in `clusterctl lab inject
 FAULT NODE:PART`. Machines were broken as delivered, during configure, or while they ran, in batches; each batch was
 repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml), on a
-site that defines the hosts' network.
+site that defines the hosts' network. Faults of RoCE were played in a lab of their own (`lab up --fabric roce`).
 
-Each check and each load finds a fault here, except two: `roce` (its adapters are in InfiniBand mode: tests/burnin/test_roce.py)
-and `ethernet_pairs` (in no suite of a lab; real iperf3 between hosts, one of them shaped: tests/burnin/test_on_lab_hosts.py).
+Each check and each load finds a fault here, except `ethernet_pairs` (in no suite of a lab; real iperf3 between hosts, one of
+them shaped: tests/burnin/test_on_lab_hosts.py).
 The hosts of a lab have a stand-in for ZFS; a disk pulled from a real pool is found on virtual metal
 (tests/metal/test_roles_on_metal.py), and so is an MTU that changes while it runs (tests/metal/test_pxe_install.py; networkd's
 own output: tests/formats/host/test_networkd.py).

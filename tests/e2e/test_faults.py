@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -69,34 +69,44 @@ def cast(expected: Sequence[Expectation]) -> Cast:
     return Cast(alone["delivered"], alone["configure"], running, tuple(next(names) for _ in range(HEALTHY)))
 
 
-CAST = cast(EXPECTED)
+CASTS = {
+    fabric: cast([each for each in EXPECTED if each.fabric == fabric])
+    for fabric in sorted({each.fabric for each in EXPECTED})
+}
+"""By the fabric of their lab: RoCE has one of its own, with the faults that InfiniBand adapters cannot have."""
 
 
 @dataclass(frozen=True)
 class Play:
-    """The lab after all batches: what was found of each fault."""
+    """What was found of each fault, and what of the healthy nodes: `sound` are their stages."""
 
-    site: Site
     rows: dict[Expectation, Row]
+    sound: dict[str, str]
+    suspicions: list[str]
 
 
 @pytest.fixture(scope="module")
-def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
-    folder = tmp_path_factory.mktemp("x")
-    options = [f"--fault={each.fault}:{each.at(node, CAST.by_fault)}" for node, each in CAST.delivered.items()]
-    with running_lab("e2ex", "10.156.0.0/16", folder, "--hosts", str(CAST.hosts), *options) as lab:
+def plays(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Play]:
+    return {fabric: _played(fabric, one, tmp_path_factory.mktemp("x")) for fabric, one in CASTS.items()}
+
+
+def _played(fabric: str, cast: Cast, folder: Path) -> Play:
+    """Return what was found in one lab, after all its batches."""
+    options = [f"--fault={each.fault}:{each.at(node, cast.by_fault)}" for node, each in cast.delivered.items()]
+    sizes = ("--hosts", str(cast.hosts), "--fabric", fabric)
+    with running_lab("e2ex", "10.156.0.0/16", folder, *sizes, *options) as lab:
         site = Site(lab, folder / "runs")
         with site.start("bootstrap", "--until", "cable", "--yes") as run:
-            for node, each in CAST.configure.items():
+            for node, each in cast.configure.items():
                 assert eventually(partial(_configuring, site, node), RUN_S)
-                lab("inject", each.fault, each.at(node, CAST.by_fault))
-            _ended(run, stops=bool(CAST.delivered or CAST.configure))
-        rows = _rows(site, CAST.delivered) | _rows(site, CAST.configure)
-        for batch in CAST.running:
+                lab("inject", each.fault, each.at(node, cast.by_fault))
+            _ended(run, stops=bool(cast.delivered or cast.configure))
+        rows = _rows(site, cast.delivered) | _rows(site, cast.configure)
+        for batch in cast.running:
             _take_suite(lab, {each.suite for each in batch.values()})
             for node, each in batch.items():
-                lab("inject", each.fault, each.at(node, CAST.by_fault))
-            _ended(site.run("bootstrap", "--yes", *_partners(site)), stops=True)
+                lab("inject", each.fault, each.at(node, cast.by_fault))
+            _ended(site.run("bootstrap", "--yes", *_partners(site, cast)), stops=True)
             rows |= _rows(site, batch)
             for node in batch:
                 lab("heal", node)
@@ -104,7 +114,20 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
             found = [node for node in batch if stages[node] != "gold"]
             released = site.run("release", *found, "--reason", "the part was replaced", "--yes")
             assert released.wait() == 0, released.stderr
-        yield Play(site, rows)
+        stages = site.stages()
+        return Play(rows, {name: stages[name] for name in cast.sound}, _suspicions(site, cast))
+
+
+def _suspicions(site: Site, cast: Cast) -> list[str]:
+    """Return what was ever found on healthy nodes, and is worse than a warning."""
+    ids = {state.id for state in site.states() if state.name in cast.sound}
+    return [
+        f"{event.subject}: {finding['check']} {finding['subject']}: {finding['cause']}"
+        for event in site.events()
+        if event.subject in ids and event.kind is Kind.REPORT_RECORDED
+        for finding in data_of(event)["report"]["findings"]
+        if not Verdict(finding["verdict"]).admits
+    ]
 
 
 NETWORK = """\
@@ -131,10 +154,10 @@ def _ended(run: Controller, *, stops: bool) -> None:
     assert run.wait() == int(stops), run.stderr + run.stdout
 
 
-def _partners(site: Site) -> list[str]:
+def _partners(site: Site, cast: Cast) -> list[str]:
     """The healthy ones are partners for a later batch by being named: gold nodes may be at work."""
     stages = site.stages()
-    return [f"--partner={name}" for name in CAST.sound if stages[name] == "gold"]
+    return [f"--partner={name}" for name in cast.sound if stages[name] == "gold"]
 
 
 def _rows(site: Site, broken: dict[str, Expectation]) -> dict[Expectation, Row]:
@@ -147,30 +170,22 @@ def _configuring(site: Site, name: str) -> bool:
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda each: f"{each.fault}-{each.when}-{each.target}")
-def test_it_is_found(play: Play, expected: Expectation) -> None:
+def test_it_is_found(plays: dict[str, Play], expected: Expectation) -> None:
     """At the right step, by the right check, on the right part, with what to do about it, and as the only root."""
-    row = play.rows[expected]
+    row = plays[expected.fabric].rows[expected]
     assert not list(row.wrong()), f"{row.node}: {list(row.wrong())}; {row.found}"
 
 
-def test_no_other_node_is_suspected(play: Play) -> None:
+def test_no_other_node_is_suspected(plays: dict[str, Play]) -> None:
     """All healthy nodes are gold, and nothing worse than a warning was ever found on them."""
-    states = {state.name: state for state in play.site.states()}
-    assert {name: states[name].stage.value for name in CAST.sound} == dict.fromkeys(CAST.sound, "gold")
-    ids = {states[name].id for name in CAST.sound}
-    suspicions = [
-        f"{event.subject}: {finding['check']} {finding['subject']}: {finding['cause']}"
-        for event in play.site.events()
-        if event.subject in ids and event.kind is Kind.REPORT_RECORDED
-        for finding in data_of(event)["report"]["findings"]
-        if not Verdict(finding["verdict"]).admits
-    ]
-    assert not suspicions
+    for play in plays.values():
+        assert play.sound == dict.fromkeys(play.sound, "gold")
+        assert not play.suspicions
 
 
-def test_the_page(play: Play) -> None:
+def test_the_page(plays: dict[str, Play]) -> None:
     """docs/reference/faults.md is written where `CLUSTERCTL_WRITE_PAGES` is set; each row has a cause and a remedy."""
-    rows = play.rows.values()
+    rows = [row for play in plays.values() for row in play.rows.values()]
     assert all(row.found.get("cause") and row.found.get("remedy") for row in rows)
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(page(rows, PAGE.read_text()))

@@ -32,6 +32,14 @@ def _intermittent_slow_nic(machine: Machine, part: str) -> Machine:
     return with_hca(machine, replace(hca, shaping=slow)).with_fault(label)
 
 
+def _no_flow_control(machine: Machine, part: str) -> Machine:
+    hca = hca_named(machine, part)
+    if not hca.ethernet:
+        remedy = "start a lab whose adapters are in Ethernet mode: clusterctl lab up --fabric roce"
+        raise UsageError(f"{hca.name} is in InfiniBand mode", where=machine.name, remedy=remedy)
+    return with_hca(machine, replace(hca, lossless=False)).with_fault(f"no-flow-control:{hca.name}")
+
+
 def _share(machine: Machine, text: str) -> float:
     share = _number(text) if text else SHARE
     if not MIN_SHARE <= share <= MAX_SHARE:
@@ -74,6 +82,13 @@ FAULTS = (
         shows="ib_write_bw over that HCA is slow with some partners and at some times",
         target="NODE or NODE:mlx5_3=0.3 or NODE:mlx5_3=0.3/60",
         apply=_intermittent_slow_nic,
+    ),
+    Fault(
+        name="no-flow-control",
+        does="priority flow control is off on one HCA in Ethernet mode (default: the first HCA; --fabric roce)",
+        shows="dcb pfc show of its interface: no priority, where the other HCAs have one",
+        target="NODE or NODE:mlx5_3",
+        apply=_no_flow_control,
     ),
     hca_fault(
         "acs-on",

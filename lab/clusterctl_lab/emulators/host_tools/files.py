@@ -254,6 +254,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "interface": f"ib{hca.rail}",
         "lid": 8 * machine.index + hca.rail + 16,
         "ethernet": hca.ethernet,
+        "lossless": hca.lossless,
         "mac": hca.mac,
         "switch": _lldp(hca.cable) if hca.ethernet else None,
     }

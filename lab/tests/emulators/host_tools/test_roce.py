@@ -6,8 +6,12 @@ import json
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import pytest
+
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.formats.infiniband.roce import parse_roce_ports
+from clusterctl_lab.faults import find
 from clusterctl_lab.healthy import build, with_roce
 from clusterctl_lab.layout import Layout
 from lab.tests.emulators.host_tools.offline_kit import roce_findings
@@ -23,6 +27,17 @@ def test_all_checks_pass_but_for_the_addresses_that_only_a_running_host_has(tmp_
     assert {one.check for one in found} == {"roce"}
     assert {one.verdict for one in found} == {Verdict.INCONCLUSIVE}
     assert len(found) == len(MACHINE.hcas)
+
+
+def test_flow_control_that_is_off_is_seen_at_its_adapter_alone(tmp_path: Path) -> None:
+    """The program's document differs for this one; in InfiniBand mode the fault is refused."""
+    broken = find("no-flow-control").apply(MACHINE, "mlx5_3")
+    ports = parse_roce_ports(ToolBox(tmp_path, broken).run("roce-ports").stdout)
+    assert {port.name: port.pfc for port in ports if port.pfc != (3,)} == {"mlx5_3": ()}
+    found = [one for one in roce_findings(broken, tmp_path) if one.verdict is Verdict.FAIL]
+    assert [(one.check, one.subject) for one in found] == [("roce", "mlx5_3")]
+    with pytest.raises(UsageError, match="InfiniBand mode"):
+        find("no-flow-control").apply(build(3, Layout(IPv4Network("10.88.0.0/16")), "unused"), "mlx5_3")
 
 
 def test_each_adapter_receives_its_switch(tmp_path: Path) -> None:

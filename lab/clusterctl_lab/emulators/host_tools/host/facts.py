@@ -52,6 +52,7 @@ class Hca(_Record):
     """`interface` is the network interface that carries its traffic in the lab, with the address `mac`.
 
     ethernet     its link layer is Ethernet; `switch` is its LLDP neighbour then, if any
+    lossless     flow control is on for its RDMA traffic
 
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
@@ -85,6 +86,7 @@ class Hca(_Record):
     interface: str
     lid: int
     ethernet: bool
+    lossless: bool
     mac: str
     switch: EthernetSwitch | None
 

@@ -33,7 +33,7 @@ def _port(hca: Hca) -> dict[str, object]:
         octets = []
     gids = [_gid(hca, octets)] if octets else []
     port = {"name": hca.name, "interface": hca.interface, "mtu": MTU}
-    return {**port, "gids": gids, "pfc": [LOSSLESS], "ecn": [LOSSLESS]}
+    return {**port, "gids": gids, "pfc": [LOSSLESS] if hca.lossless else [], "ecn": [LOSSLESS]}
 
 
 def _gid(hca: Hca, octets: Sequence[int]) -> dict[str, object]:
