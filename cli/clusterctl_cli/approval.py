@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 RequestT = TypeVar("RequestT")
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +55,45 @@ def fix_moments(options: dict[str, Any]) -> None:
 class RunLog:
     """The log file of a run. `verbose`: its path is printed where the run did not fail, too."""
 
+    context: SiteContext
     file: Path
     verbose: bool
 
     def print_path(self, exit_code: int) -> None:
-        """Print the path where the run failed, or `-v` was given; a run that logged nothing has no file."""
-        if (exit_code or self.verbose) and self.file.exists():
-            echo(f"log: {self.file}", err=True)
+        """Print the path where the run failed, or `-v` was given, and log the exit code there. Nothing is printed where
+        the file cannot be written.
+        """
+        if not (exit_code or self.verbose):
+            return
+        with run_log(self.context):
+            logging.getLogger(PROGRESS).info("exit code %s", exit_code)
+        with suppress(OSError):
+            if self.file.exists():
+                echo(f"log: {self.file}", err=True)
 
 
 @contextmanager
 def logged(context: SiteContext) -> Iterator[RunLog]:
-    """Write the log file of a run, and print its path where the run raises an error."""
+    """Write the log file of a run, and print its path where the run raises an error or is stopped."""
     with run_log(context) as file:
         command = click.get_current_context(silent=True)
-        log = RunLog(file, command is not None and command.meta.get(VERBOSE, False))
+        log = RunLog(context, file, command is not None and command.meta.get(VERBOSE, False))
         try:
             yield log
-        except ClusterctlError as error:
-            log.print_path(error.exit_code)
+        except (ClusterctlError, KeyboardInterrupt, click.Abort) as error:
+            log.print_path(error.exit_code if isinstance(error, ClusterctlError) else INTERRUPTED)
             raise
+        except Exception:
+            logging.getLogger(PROGRESS).exception("clusterctl itself failed")
+            log.print_path(1)
+            raise
+
+
+@contextmanager
+def observed(context: SiteContext) -> Iterator[tuple[RunLog, threading.Event]]:
+    """Write the log file of a run that can be stopped; yield the log, and the event that stops the run."""
+    with logged(context) as log, stoppable() as cancelled:
+        yield log, cancelled
 
 
 class Operation(Protocol[RequestT_contra]):
@@ -87,7 +108,7 @@ def carry_out(operation: Operation[RequestT], context: SiteContext, request: Req
     preview = operation.preview(context, request)
     if not approve(preview, flags):
         return 0
-    with logged(context) as log, stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = operation.run(context, request, Control(preview.digest, print_event, cancelled))
     output.print_result(result, as_json=flags.as_json)
     log.print_path(result.exit_code)

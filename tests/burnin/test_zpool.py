@@ -47,6 +47,16 @@ CASES = (
     Case(
         FAIL,
         DISK,
+        "the disk is FAULTED (too many errors) in pool data",
+        {
+            "zpool_status": edit(
+                f"{DISK}    ONLINE       0     0     0", f"{DISK}    FAULTED      6    61     0  too many errors"
+            )
+        },
+    ),
+    Case(
+        FAIL,
+        DISK,
         "the disk is UNAVAIL in pool data",
         {
             "zpool_status": edit(

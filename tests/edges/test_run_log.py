@@ -88,4 +88,4 @@ def test_a_failed_run_prints_where_its_log_is(site: Path, capfd: pytest.CaptureF
     assert "node001: discover begins" in file.read_text()
     assert "node001  QUARANTINED at discover: " in file.read_text()
     assert run(["admit", "-v", "--yes", "--site", str(site)]) == 0
-    assert "log: " not in capfd.readouterr().err
+    assert "log: " in capfd.readouterr().err

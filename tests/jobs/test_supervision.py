@@ -123,6 +123,17 @@ def test_only_proven_hardware_is_quarantined_and_only_by_policy() -> None:
     assert after(run_of(LOST)).quarantine == ()
 
 
+def test_what_a_user_could_have_written_takes_no_host_out() -> None:
+    """A run that its user submits drains by the kernel's log, a BMC or the scheduler alone; so does the site's rule."""
+    own = replace(ORDERED, submitter="ada")
+    for ended, drain in ((LOST, ()), (replace(LOST, from_host=True), ("n2",))):
+        following = after(replace(run_of(ended), ordered=own))
+        assert (following.drain, following.proven) == (drain, drain)
+    assert after(run_of(LOST)).proven == ()
+    assert after(run_of(replace(LOST, from_host=True))).proven == ("n2",)
+    assert after(run_of(replace(LOST, from_host=True, certainty=Certainty.LIKELY))).proven == ()
+
+
 def test_policy_may_forbid_drains() -> None:
     assert after(run_of(LOST, policy=JobPolicy(drain=False))).drain == ()
 

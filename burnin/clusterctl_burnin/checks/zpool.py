@@ -122,8 +122,10 @@ def _lost_data(pool: PoolStatus) -> Finding:
 
 
 def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:
-    name = disk.note.removeprefix("was ") or disk.name
-    cause = f"the disk is {disk.state} in pool {pool.name}, which is {pool.state}"
+    was, _, path = disk.note.partition("was ")
+    name = path if path and not was else disk.name
+    why = f" ({disk.note})" if disk.note and name == disk.name else ""
+    cause = f"the disk is {disk.state}{why} in pool {pool.name}, which is {pool.state}"
     remedy = f"seat or replace the disk, then zpool replace {pool.name} {disk.name} NEW on the node"
     return Finding(
         check=_NAME,

@@ -18,13 +18,16 @@ import os
 import platform
 import queue
 import shutil
+import subprocess
 import sys
 import threading
 import time
+import traceback
+import types
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, NoReturn
 
-from clusterctl_burnin.node.processes import REAP, SIMULATED, adopt_orphans, kill_descendants, run
+from clusterctl_burnin.node.processes import REAP, SIMULATED, Ended, adopt_orphans, attend, kill, kill_descendants, run
 
 VERSION = 1
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -48,6 +51,103 @@ Probe = Dict[str, Any]
 Result = Dict[str, Any]
 
 
+class Prepared:
+    """A copy of this process that waits for `begin`, and then is the built-in program.
+
+    It is made before the first thread is started: only then has a copy no lock that stays closed. A start of
+    Python and the imports of a program take ten times as long. It has a session of its own, and ends with us.
+    """
+
+    def __init__(self, texts: list[str], arguments: list[str]) -> None:
+        ends = [os.pipe() for _ in range(3)]
+        (waits, self.go), (out, wout), (err, werr) = ends
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            become(texts, arguments, (waits, wout, werr))
+        for descriptor in (waits, wout, werr):
+            os.close(descriptor)
+        self.stdout, self.stderr = os.fdopen(out, "rb", 0), os.fdopen(err, "rb", 0)
+
+    def begin(self) -> None:
+        os.write(self.go, b"x")
+        os.close(self.go)
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            kill(self.pid)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code, negative for a signal. Raises `subprocess.TimeoutExpired`."""
+        until = time.monotonic() + (float("inf") if timeout is None else timeout)
+        while self.returncode is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            if found:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a built-in program", timeout or 0.0)
+            else:
+                time.sleep(0.005)
+        return self.returncode
+
+
+def become(texts: list[str], arguments: list[str], descriptors: tuple[int, int, int]) -> NoReturn:
+    """Wait for the order in a session of our own, be the program, and end as Python would."""
+    code = 1
+    try:
+        os.setsid()
+        waits, out, err = descriptors
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((out, 1), (err, 2), (waits, 3), (nowhere, 0)):
+            os.dup2(source, target)
+        os.closerange(4, max(*descriptors, nowhere) + 1)
+        if not os.read(3, 1):  # who would read our answer is gone
+            os._exit(0)
+        os.close(3)
+        sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        os.environ.clear()
+        os.environ.update(ENVIRONMENT)
+        sys.argv[:] = ["-c", *texts[1:], *arguments]
+        sys.path[:] = [place for place in sys.path if place and "-packages" not in place]
+        program = sys.modules["__main__"] = types.ModuleType("__main__")
+        code = ended_with(texts[0], program)
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 — its threads end first, as in any Python
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def ended_with(text: str, program: types.ModuleType) -> int:
+    """Run the program; return its exit code."""
+    try:
+        exec(text, program.__dict__)  # noqa: S102 — it came with us
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001 — as Python does
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+PREPARED: Dict[str, list[Prepared]] = {}  # by command line, as JSON
+
+
+def prepare(probes: list[Probe]) -> None:
+    """Make a copy of this process for each run of a built-in program. Without one, it runs in a new Python."""
+    for probe in probes:
+        texts = built_in(probe["argv"][0])
+        if texts is None:
+            continue
+        for _ in range(2 if probe.get("again_after") else 1):
+            with contextlib.suppress(OSError):  # no more processes or descriptors
+                PREPARED.setdefault(json.dumps(probe["argv"]), []).append(Prepared(texts, probe["argv"][1:]))
+
+
 def result_of(probe: Probe, began: float, status: str, **more: Any) -> Result:
     """Return the result of a probe that was begun at `began` (`time.time()`)."""
     fields = {"argv": probe["argv"], "status": status, "rc": None, "stdout": "", "stderr": ""}
@@ -63,7 +163,7 @@ def run_probe(probe: Probe) -> Result:
     if pause and status == "ok" and rc == 0:
         time.sleep(max(0.0, min(first + pause, limit) - time.monotonic()))
         head = AGAIN.format(time.monotonic() - first)
-        status, rc, second, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
+        status, rc, second, stderr = run_once(probe["argv"], limit, probe["max_bytes"])
         stdout = "\n".join((stdout.rstrip("\n"), head, second))
     return result_of(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
 
@@ -71,7 +171,7 @@ def run_probe(probe: Probe) -> Result:
 def run_with_retries(probe: Probe, limit: float) -> tuple[str, int | None, str, str]:
     """Run one probe, again and again while it fails with its `retry_on` text: as `run_once`."""
     while True:
-        status, rc, stdout, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
+        status, rc, stdout, stderr = run_once(probe["argv"], limit, probe["max_bytes"])
         retry_on = probe.get("retry_on")
         if status != "ok" or rc == 0 or not retry_on or retry_on not in stderr + stdout:
             break
@@ -82,12 +182,8 @@ def run_with_retries(probe: Probe, limit: float) -> tuple[str, int | None, str, 
 
 
 def command(argv: list[str]) -> list[str]:
-    """Return the command line that runs `argv`: a program that came with the probes runs in this Python.
-
-    On a simulated host an installed program of the same name comes first: ours would read the real hardware below.
-    """
-    replaced = SIMULATED.exists() and shutil.which(argv[0], path=PATH)
-    texts = None if replaced else BUILT_IN.get(argv[0])
+    """Return the command line that runs `argv`: a program that came with the probes runs in this Python."""
+    texts = built_in(argv[0])
     if texts is None:
         return argv
     loader, processes = LOADER
@@ -95,22 +191,38 @@ def command(argv: list[str]) -> list[str]:
     return [sys.executable, *PYTHON_OPTIONS, "-c", loader, needed, *texts, *argv[1:]]
 
 
+def built_in(name: str) -> list[str] | None:
+    """Return the texts of a program that came with the probes, and of its worker; None where another is meant.
+
+    On a simulated host an installed program of the same name comes first: ours would read the real hardware below.
+    """
+    return None if SIMULATED.exists() and shutil.which(name, path=PATH) else BUILT_IN.get(name)
+
+
 def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | None, str, str]:
     """Run `argv` until it ends or `time.monotonic()` passes `limit`: status, exit code, stdout, stderr."""
-    if shutil.which(argv[0], path=PATH) is None:
-        return "missing", None, "", ""
     try:
-        ended = run(
-            [LAUNCHER, "--", *argv],
-            limit,
-            max_bytes=max_bytes,
-            environment=ENVIRONMENT,
-            session=True,
-            all_groups=False,
-        )
+        ended = prepared_run(argv, limit, max_bytes)
+        if ended is None:
+            line = command(argv)
+            if shutil.which(line[0], path=PATH) is None:
+                return "missing", None, "", ""
+            line = [LAUNCHER, "--", *line]
+            ended = run(line, limit, max_bytes=max_bytes, environment=ENVIRONMENT, session=True, all_groups=False)
     except OSError as error:
         return "missing", None, "", str(error)
     return ("timeout" if ended.code is None else "ok"), ended.code, ended.stdout, ended.stderr
+
+
+def prepared_run(argv: list[str], limit: float, max_bytes: int) -> Ended | None:
+    """Run a built-in program in a copy of this process; None where none is left that lives."""
+    waiting = PREPARED.get(json.dumps(argv))
+    while waiting:
+        process = waiting.pop()
+        with contextlib.suppress(BrokenPipeError):  # the kernel had no memory left for it
+            process.begin()
+            return attend(process, limit, max_bytes=max_bytes, session=True, all_groups=False)
+    return None
 
 
 class Sweep:
@@ -178,6 +290,7 @@ def main(spec: dict[str, Any]) -> None:
     LOADER.extend(spec.get("loader", []))
     ENVIRONMENT["CLUSTERCTL_REQUIREMENTS"] = json.dumps(spec.get("requirements", {}))
     ENVIRONMENT["CLUSTERCTL_PATIENCE"] = str(spec.get("patience", 1.0))
+    prepare(spec["probes"])
     document: dict[str, Any] = {
         "version": VERSION,
         "origin": "simulated" if SIMULATED.exists() else "real",

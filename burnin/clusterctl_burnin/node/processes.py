@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import IO, Any, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 REAP = 1.0  # seconds that a killed process may take to be gone
@@ -38,6 +38,20 @@ NOT_FOUND, TIMED_OUT = 127, 124  # exit codes of a shell and of timeout(1)
 
 Result = Tuple[int, str, str]  # exit code, stdout, stderr
 LATE: Result = (TIMED_OUT, "", "it did not answer in time")
+
+
+class Started(Protocol):
+    """A process that was started with pipes: `subprocess.Popen`, or one like it."""
+
+    pid: int
+    returncode: Any
+
+    @property
+    def stdout(self) -> Optional[IO[bytes]]: ...
+    @property
+    def stderr(self) -> Optional[IO[bytes]]: ...
+    def kill(self) -> None: ...
+    def wait(self, timeout: Optional[float] = None) -> Any: ...
 
 
 class Ended(NamedTuple):
@@ -70,6 +84,11 @@ def run(
         env=environment,
         start_new_session=session,
     )
+    return attend(process, limit, max_bytes=max_bytes, session=session, all_groups=all_groups)
+
+
+def attend(process: Started, limit: float, *, max_bytes: int, session: bool, all_groups: bool = True) -> Ended:
+    """Read what a process that was started with pipes writes, until it ends or is killed; the rest as `run`."""
     stdout, stderr = drain(process, limit, max_bytes)
     while not has_ended(process) and time.monotonic() < limit:
         time.sleep(0.02)  # it has closed its output and goes on
@@ -133,7 +152,7 @@ def start(
     )
 
 
-def end(processes: Iterable[subprocess.Popen[str] | subprocess.Popen[bytes]], seconds: float = REAP) -> None:
+def end(processes: Iterable[subprocess.Popen[str] | Started], seconds: float = REAP) -> None:
     """Kill the processes and wait for them, at most `seconds` for each."""
     killed = list(processes)
     for process in killed:
@@ -152,7 +171,7 @@ def wait(process: subprocess.Popen[str], until: float) -> Optional[int]:
         return None
 
 
-def has_ended(process: subprocess.Popen[bytes]) -> bool:
+def has_ended(process: Started) -> bool:
     """Return whether it has ended, and leave it unreaped: no other process can take the number of its session."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
@@ -171,7 +190,7 @@ def keep(kept: bytearray, chunk: bytes, most: int) -> None:
     kept += chunk[: max(0, most - len(kept))]
 
 
-def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> Tuple[str, str]:
+def drain(process: Started, limit: float, max_bytes: int) -> Tuple[str, str]:
     """Read both pipes until the process has ended or `limit` is reached; return at most `max_bytes` of each.
 
     A grandchild may hold the pipes open. Once the process itself has ended, reading goes on until the pipes are silent,
@@ -199,7 +218,7 @@ def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> Tup
     return stdout, stderr
 
 
-def pipes(process: subprocess.Popen[bytes]) -> Tuple[IO[bytes], IO[bytes]]:
+def pipes(process: Started) -> Tuple[IO[bytes], IO[bytes]]:
     """Return its stdout and stderr."""
     if process.stdout is None or process.stderr is None:
         raise RuntimeError("the program was started without pipes")

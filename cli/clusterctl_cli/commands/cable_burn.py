@@ -74,9 +74,8 @@ def burn(folder: Path, *, yes: bool, dry_run: bool, as_json: bool, **options: An
     """
     from clusterctl.operations import cable_burn as operation
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.approval import Flags, approve, observed, print_event
     from clusterctl_cli.context import open_context, select_nodes
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     scope = parsed_scope(options["scopes"])
@@ -93,12 +92,13 @@ def burn(folder: Path, *, yes: bool, dry_run: bool, as_json: bool, **options: An
     preview = operation.preview(context, request)
     if not approve(preview, Flags(yes=yes, dry_run=dry_run)):
         return 0
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = operation.run(context, request, Control(preview.digest, print_event, cancelled))
     if as_json:
         _print_document(result)
     else:
         _print(result)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 

@@ -50,9 +50,8 @@ def disable(options: DisableOptions) -> int:
     """
     from clusterctl.operations import link_isolation as operation
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.approval import Flags, approve, observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     request = operation.DisableRequest(
         fabric=options.fabric,
@@ -65,9 +64,10 @@ def disable(options: DisableOptions) -> int:
     preview = operation.preview_disable(context, request)
     if not approve(preview, Flags(yes=options.yes or not preview.effects, dry_run=options.dry_run)):
         return 1 if preview.skipped else 0
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = operation.run_disable(context, request, Control(preview.digest, print_event, cancelled))
     _print(result)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 

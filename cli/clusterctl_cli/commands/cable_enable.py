@@ -30,9 +30,8 @@ def enable(*, ports: tuple[str, ...], limits: str, deadline: float, yes: bool, d
     """
     from clusterctl.operations import link_isolation as operation
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.approval import Flags, approve, observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     request = operation.EnableRequest(ports=ports, limits=limits, deadline_s=deadline)
     context = open_context(folder)
@@ -42,8 +41,9 @@ def enable(*, ports: tuple[str, ...], limits: str, deadline: float, yes: bool, d
         return 0
     if not approve(preview, Flags(yes=yes, dry_run=dry_run)):
         return 0
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = operation.run_enable(context, request, Control(preview.digest, print_event, cancelled))
     for outcome in result.outcomes:
         echo(f"{outcome.node}: {outcome.failure or outcome.text}")
+    log.print_path(result.exit_code)
     return result.exit_code

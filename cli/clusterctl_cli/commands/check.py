@@ -29,17 +29,18 @@ def check(folder: Path, *, idle: bool, as_json: bool, **options: Any) -> int:
     """
     from clusterctl.operations import check as operation
     from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import observed
     from clusterctl_cli.context import open_context, select_nodes
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     request = operation.CheckRequest(nodes=select_nodes(context, options), idle=idle)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = operation.run(context, request, Control(cancelled=cancelled))
     if as_json:
         print_document({"nodes": map(_node_json, result.nodes), "left_out": list(result.left_out)})
     else:
         _print(result)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 

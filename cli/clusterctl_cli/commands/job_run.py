@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clusterctl.operations.job_inputs import ManifestInputs
     from clusterctl.operations.job_run import JobRunRequest
     from clusterctl.operations.operation import Preview
+    from clusterctl_cli.approval import RunLog
 
 _SETUP = "A hang before the first steps: no progress for so long.  [default: 30min]"
 _HANG = "A hang later: no progress for so long, at the least.  [default: 5min]"
@@ -130,23 +131,22 @@ def run(ctx: click.Context, options: RunOptions) -> None:
         return
     from clusterctl.operations import job_run
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     request = _request(options)
     context = open_context(options.folder)
     preview = job_run.preview(context, request)
     if not approve(preview, flags):
         return
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         control = Control(preview.digest, print_event, cancelled)
         found = job_run.run(context, request, control)
         if options.watch:
             from clusterctl.operations import job_watch
 
             found = job_watch.watch(context, job_watch.WatchRequest(run=found.id), control)
-    _finish(ctx, _document(found), as_json=options.as_json)
+    _finish(ctx, _document(found), log, as_json=options.as_json)
 
 
 def _run_remotely(ctx: click.Context, client: JobClient, options: RunOptions, flags: Flags) -> None:
@@ -186,15 +186,14 @@ def watch(ctx: click.Context, *, job: str, every: float | None, folder: Path, as
         return
     from clusterctl.operations import job_watch
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     request = job_watch.WatchRequest(run=job, poll_s=every or job_watch.POLL_S)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         found = job_watch.watch(context, request, Control(on_event=print_event, cancelled=cancelled))
-    _finish(ctx, _document(found), as_json=as_json)
+    _finish(ctx, _document(found), log, as_json=as_json)
 
 
 @click.command("stop")
@@ -215,18 +214,18 @@ def stop(*, job: str, reason: str, yes: bool, dry_run: bool, folder: Path, as_js
     from clusterctl.operations import job_watch
     from clusterctl.operations.job_runs import named
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     found = named(context, job)
     if not approve(_stop_preview(_document(found)), flags):
         return
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         request = job_watch.StopRequest(run=found.id, reason=reason)
         found = job_watch.stop(context, request, Control(on_event=print_event, cancelled=cancelled))
     _print(_document(found), as_json=as_json)
+    log.print_path(0)
 
 
 def _stop_preview(found: Mapping[str, Any]) -> Preview:
@@ -246,9 +245,12 @@ def _document(found: SupervisedRun) -> Mapping[str, Any]:
     return run_json(found)
 
 
-def _finish(ctx: click.Context, found: Mapping[str, Any], *, as_json: bool) -> None:
+def _finish(ctx: click.Context, found: Mapping[str, Any], log: RunLog | None = None, *, as_json: bool) -> None:
     _print(found, as_json=as_json)
-    ctx.exit(0 if found["state"] in ("running", "completed") else 1)
+    exit_code = 0 if found["state"] in ("running", "completed") else 1
+    if log is not None:
+        log.print_path(exit_code)
+    ctx.exit(exit_code)
 
 
 def _print(found: Mapping[str, Any], *, as_json: bool) -> None:

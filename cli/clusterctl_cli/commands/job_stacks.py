@@ -64,13 +64,14 @@ def _stacks(job: str | None, logs: Path | None, folder: Path) -> Mapping[str, An
 def _taken(job: str, folder: Path) -> StacksResult:
     from clusterctl.operations import job_stacks
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
-    with stoppable() as cancelled:
-        return job_stacks.run_job(context, job, Control(cancelled=cancelled, on_event=print_event))
+    with observed(context) as (log, cancelled):
+        result = job_stacks.run_job(context, job, Control(cancelled=cancelled, on_event=print_event))
+    log.print_path(0)
+    return result
 
 
 def _print(group: Mapping[str, Any]) -> None:

@@ -99,17 +99,18 @@ def _job(options: WhyOptions) -> str:
 def _of_job(options: WhyOptions) -> WhyResult:
     from clusterctl.operations import job_why
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.approval import observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     job = _job(options)
     if options.record:
         raise UsageError("the answer on a job is always added", where="--record", remedy="leave out --record")
     context = open_context(options.folder)
     request = job_why.JobWhyRequest(job=job, target=options.target, patterns=options.files)
-    with stoppable() as cancelled:
-        return job_why.run_job(context, request, Control(cancelled=cancelled, on_event=print_event))
+    with observed(context) as (log, cancelled):
+        result = job_why.run_job(context, request, Control(cancelled=cancelled, on_event=print_event))
+    log.print_path(result.exit_code)
+    return result
 
 
 def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:

@@ -63,13 +63,13 @@ def logs(options: LogsOptions) -> int:
     from clusterctl.operations import node_logs
     from clusterctl.operations.log_documents import logs_json
     from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import observed
     from clusterctl_cli.context import open_context
     from clusterctl_cli.render_logs import logs_text
-    from clusterctl_cli.stopping import stoppable
 
     request = _request(options)
     context = open_context(options.folder)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = node_logs.run(context, request, Control(cancelled=cancelled))
     if options.as_json:
         print_document(logs_json(result))
@@ -77,6 +77,7 @@ def logs(options: LogsOptions) -> int:
         echo(logs_text(result, width=terminal_width()))
     for note in node_logs.notes(result):
         echo(note, err=True)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 

@@ -333,11 +333,12 @@ def _read(folder: Path, options: dict[str, Any], read: Any, show: Any = None) ->
     """Run an operation that only reads the nodes, print its result and return the exit code."""
     from clusterctl.operations.operation import Control
     from clusterctl_cli import output
+    from clusterctl_cli.approval import observed
     from clusterctl_cli.context import open_context, select_nodes
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = read(context, select_nodes(context, options), Control(cancelled=cancelled))
     (show or output.print_result)(result, as_json=options["as_json"])
+    log.print_path(int(result.exit_code))
     return int(result.exit_code)

@@ -67,16 +67,15 @@ def export_netbox(folder: Path, **options: Any) -> int:
     from clusterctl.operations import netbox_export as operation
     from clusterctl.operations.operation import Control
     from clusterctl_cli import output
-    from clusterctl_cli.approval import Flags, approve, logged, print_event
+    from clusterctl_cli.approval import Flags, approve, observed, print_event
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.stopping import stoppable
 
     flags = Flags.taken(options)
     context, request = open_context(folder), operation.NetboxExportRequest()
     preview = operation.preview(context, request)
     if not approve(preview, _unasked(flags) if not preview.effects else flags):
         return 0
-    with logged(context) as log, stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         result = operation.run(context, request, Control(preview.digest, print_event, cancelled))
     output.print_result(result, as_json=flags.as_json)
     log.print_path(result.exit_code)

@@ -88,14 +88,15 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
     QueuePlacement.taken(options).refuse("--check prints its result")
     from clusterctl.operations import drift
     from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import observed
     from clusterctl_cli.context import open_context, select_nodes
     from clusterctl_cli.render_drift import print_drift
-    from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder, thorough=True)
-    with stoppable() as cancelled:
+    with observed(context) as (log, cancelled):
         report = drift.read(context, select_nodes(context, options, "limit"), Control(cancelled=cancelled))
     print_drift(report, as_json=options["as_json"])
+    log.print_path(report.exit_code)
     return report.exit_code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging.handlers
 import os
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -32,9 +33,10 @@ class RunLogHandler(logging.handlers.RotatingFileHandler):
 def run_log_handler(folder: Path, run: str) -> RunLogHandler:
     """Return the handler of a run's log file; remove logs of old runs. Folder and file are made for the first line."""
     handler = RunLogHandler(log_file(folder, run))
-    for old in sorted(folder.glob("*.log"))[: 1 - RUNS]:
-        for file in (old, old.with_suffix(".log.1")):
-            file.unlink(missing_ok=True)
+    with suppress(OSError):  # another user's folder: that ends no run either
+        for old in sorted(folder.glob("*.log"))[: 1 - RUNS]:
+            for file in (old, old.with_suffix(".log.1")):
+                file.unlink(missing_ok=True)
     return handler
 
 

@@ -146,12 +146,16 @@ def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What a run does after an attempt: `outcome` ends it; else it starts again. Before that, hosts are taken out."""
+    """What a run does after an attempt: `outcome` ends it; else it starts again. Before that, hosts are taken out.
+
+    `quarantine`: as the run's order has it; `proven`: hosts whose hardware is proven to blame by what no user writes.
+    """
 
     outcome: JobOutcome | None
     reason: str
     drain: tuple[str, ...] = ()
     quarantine: tuple[str, ...] = ()
+    proven: tuple[str, ...] = ()
 
 
 def after(run: SupervisedRun) -> Next:
@@ -175,9 +179,9 @@ def after(run: SupervisedRun) -> Next:
     drain = _to_drain(run, ended)
     proven = ended.layer is Layer.HARDWARE and ended.certainty is Certainty.PROVEN
     quarantine = drain if run.ordered.policy.quarantine and proven else ()
-    if asks:
-        return Next(outcome=JobOutcome.ASKS, reason=asks, drain=drain, quarantine=quarantine)
-    return Next(outcome=None, reason=ended.cause or ended.state, drain=drain, quarantine=quarantine)
+    by_site = drain if proven and ended.from_host else ()
+    outcome, reason = (JobOutcome.ASKS, asks) if asks else (None, ended.cause or ended.state)
+    return Next(outcome=outcome, reason=reason, drain=drain, quarantine=quarantine, proven=by_site)
 
 
 def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:

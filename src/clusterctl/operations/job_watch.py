@@ -50,6 +50,8 @@ from clusterctl.operations.job_collect import CollectRequest, collect_with, requ
 from clusterctl.operations.job_files import read_progress, write_progress
 from clusterctl.operations.job_run import BY_USER, alone, close_run, hold_spares, submit, submit_next
 from clusterctl.operations.job_runs import named
+from clusterctl.operations.job_suspects import FollowUp, revalidate
+from clusterctl.operations.job_suspects import decide as decide_follow_up
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
@@ -414,6 +416,8 @@ class Watcher:
                 self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
             self._drain(following.drain, reason)
             self._quarantine(following.quarantine, attempt)
+            for host in following.proven:
+                self._follow_up(host, attempt, reason)
         if following.outcome is not None:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
             return
@@ -443,6 +447,26 @@ class Watcher:
             self._report(
                 f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
             )
+
+    def _follow_up(self, host: str, attempt: Attempt, drain: str) -> None:
+        """Do with a drained host what the site has decided; where that fails, the host stays drained."""
+        decided = decide_follow_up(self._context, host)
+        if decided.because:
+            self._report(f"{host}: {decided.follow_up.value}, since {decided.because}")
+        if decided.follow_up is FollowUp.QUARANTINE:
+            self._quarantine((host,), attempt)
+        elif decided.follow_up is FollowUp.REVALIDATE:
+            cause = attempt.ended.cause if attempt.ended is not None else ""
+            try:
+                ordered = revalidate(
+                    self._context, host, f"job {attempt.job} of {self._run}: {cause}"[:MOST_REASON], drain
+                )
+            except CancelledError:
+                raise
+            except ClusterctlError as error:
+                self._report(f"{host} is not revalidated: {error.message}")
+            else:
+                self._report(f"{host} is revalidated by the run {ordered.name}")
 
     def _quarantine(self, hosts: tuple[str, ...], attempt: Attempt) -> None:
         """Quarantine suspects that are not; a host that may not be is reported, and stays drained all the same."""

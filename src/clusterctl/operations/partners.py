@@ -52,9 +52,11 @@ class PartnerLender:
         """Keep new jobs off nodes, also off those with jobs; `reason` is without the prefix of our reasons."""
         return self.scheduler.drain(names, f"{PREFIX}{reason}", _soon())
 
-    def give_back(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Let the nodes have jobs again. Return of those that cannot, why not."""
-        return self.scheduler.give_back(names, _soon()) if names else {}
+    def give_back(self, names: Sequence[str], fault: str = "") -> Mapping[str, str]:
+        """Let the nodes have jobs again, those that were drained for this `fault`, too. Return who cannot, and why."""
+        if not names:
+            return {}
+        return self.scheduler.give_back(names, _soon(), *((fault,) if fault else ()))
 
     def relabel(self, node: str, reason: str) -> None:
         """Keep jobs off the node for another reason of ours."""

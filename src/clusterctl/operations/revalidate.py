@@ -38,6 +38,7 @@ class RevalidateRequest:
     from_pool  even a gold node that no scheduler reports as idle
     partners   gold nodes to measure them with; empty: idle ones that the scheduler lends
     suite      another burn-in suite than the site's
+    lifts      reason of a drain for a fault that is lifted, too, once the node is gold; empty: an operator lifts it
     """
 
     nodes: tuple[str, ...]
@@ -46,17 +47,19 @@ class RevalidateRequest:
     from_pool: bool = False
     partners: tuple[str, ...] = ()
     suite: str = ""
+    lifts: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """`because`: why the suite is another than the site's, where no operator named it."""
+    """`lifts`: as of the request. `because`: why the suite is another than the site's, where no operator named it."""
 
     context: SiteContext
     nodes: tuple[NodeState, ...]
     orders: tuple[Order, ...]
     partners: tuple[str, ...]
     because: str
+    lifts: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +113,7 @@ def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler
     for node in nodes:
         _require_idle(node, scheduler, request)
     partners = request.partners or _idle_partners(context, nodes, scheduler)
-    return _Plan(context=context, nodes=nodes, orders=orders, partners=partners, because=because)
+    return _Plan(context=context, nodes=nodes, orders=orders, partners=partners, because=because, lifts=request.lifts)
 
 
 def _with_suite(
@@ -212,7 +215,7 @@ def _give_back_gold(plan: _Plan, lender: PartnerLender) -> Mapping[str, str]:
     seen = lender.occupancy()
     gold = [node.name for node in plan.nodes if plan.context.journal.state(node.id).in_pool(CLOCK.now())]
     ours = [name for name in gold if name in seen and seen[name].ours]
-    return lender.give_back(ours) if ours else {}
+    return lender.give_back(ours, plan.lifts) if ours else {}
 
 
 def _take_idle(plan: _Plan, lender: PartnerLender) -> None:

@@ -94,8 +94,11 @@ class Scheduler(Protocol):
         """Record another reason for keeping work off `node`; do nothing where the scheduler keeps none."""
         ...
 
-    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
-        """Let `nodes` have work again, where clusterctl drained them; return the reasons for the others."""
+    def give_back(self, nodes: Sequence[str], deadline: Deadline, fault: str = "") -> Mapping[str, str]:
+        """Let `nodes` have work again, where clusterctl drained them; return the reasons for the others.
+
+        A drain for a fault stays, but for one with the reason `fault`, where the scheduler keeps reasons.
+        """
         ...
 
 

@@ -99,6 +99,11 @@ class JobSettings:
     keep_days: Annotated[
         int, Field(ge=1, le=3650, strict=True, description="after which what was collected of a job is removed")
     ] = 90
+    proven_fault: Annotated[
+        Literal["drain", "quarantine", "revalidate"],
+        Field(description="what follows for a host whose hardware is proven to blame for a job's failure"),
+    ] = "drain"
+    revalidations_a_day: Annotated[int, Field(ge=0, le=1000, strict=True)] = 2
     user_runs: Annotated[int, Field(ge=0, le=1000, strict=True, description="open runs of one user; 0: none")] = 4
     user_spares: Annotated[int, Field(ge=0, le=1000, strict=True, description="spares of one run of a user")] = 1
 

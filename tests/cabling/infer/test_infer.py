@@ -132,6 +132,19 @@ def test_one_gap_alone_is_no_absent_switch():
         assert not [one for one in found.explanations if one.kind.value == "absent_device"]
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", ["999999999", "9" * 5000])
+def test_a_switch_with_a_huge_number_holds_nothing_up(number):
+    """A switch names itself: the numbers before it are no absent switches, and no list of them is made."""
+    world = World(Shape(groups=3, rails=4, hosts=6, spines=5, cores=0, trunks=2).plan())
+    gone = world.guids["spine-2"]
+    world.cables = [cable for cable in world.cables if all(port.guid != gone for port in cable)]
+    world.names = {guid: name.replace("spine-4", f"spine-{number}") for guid, name in world.names.items()}
+    found = verify_unplanned(world.fabric()).verification
+    absent = {one.devices for one in found.explanations if one.kind.value == "absent_device"}
+    assert absent <= {("spine-2",)}
+
+
 def without(shape_or_plan, absent):
     """The world of a plan in which one switch has no power."""
     world = World(shape_or_plan.plan() if isinstance(shape_or_plan, Shape) else shape_or_plan)

@@ -66,6 +66,15 @@ def test_a_port_that_only_looks_like_a_number(port: str, end: str) -> None:
     assert flaws or port == "٣"
 
 
+def test_names_with_numbers_of_any_length():
+    """Leading zeros make no other host, also in a number that is longer than `int` reads."""
+    number = "7" * 5000
+    text = f"{HEADER}\nleaf-1,1,n{number},mlx5_0\nleaf-1,2,n00{number},mlx5_0\nleaf-1,3,n07,mlx5_0\n"
+    draft = decode_draft(text.encode(), file="plan.csv")
+    similar = [flaw for flaw in lint([draft], PlanRules()).flaws if flaw.kind is ProblemKind.SIMILAR_NAMES]
+    assert len(similar) == 1
+
+
 def test_a_good_plan_is_silent():
     """The plan that the cases below spoil has no flaw."""
     assert kinds(GOOD) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,17 +79,50 @@ def test_publishing_the_same_bytes_again_changes_nothing(tmp_path: Path) -> None
     assert not list(tmp_path.glob(".building-*"))
 
 
-def test_the_deployer_has_no_name(tmp_path: Path) -> None:
-    """There is one, with kernel and initrd under its digest."""
-    store = BootFolder(tmp_path)
+def put_deployer(store: BootFolder) -> Path:
+    """Return its folder."""
+    kernel, initrd = b"a kernel", b"an initrd"
+    digest = hashlib.sha256(kernel + initrd).hexdigest()
     reported = DeployerManifest(
-        digest="ef" * 32, size=2, os="debian 12", kernel="6.1.0", built=BUILT, modules=1, recipe="r"
+        digest=digest, size=17, os="debian 12", kernel="6.1.0", built=BUILT, modules=1, recipe="r"
     )
     with store.writing():
         finished = store.workplace("deployer")
+        (finished / "vmlinuz").write_bytes(kernel)
+        (finished / "initrd").write_bytes(initrd)
         store.publish_deployer(finished, reported)
-    assert store.deployer().kernel_path == f"deployer/{'ef' * 32}/vmlinuz"
-    assert store.deployer().initrd_path == f"deployer/{'ef' * 32}/initrd"
+    return store.path / "deployer" / digest
+
+
+def test_the_deployer_has_no_name(tmp_path: Path) -> None:
+    """There is one, with kernel and initrd under its digest."""
+    store = BootFolder(tmp_path)
+    digest = put_deployer(store).name
+    assert store.deployer().kernel_path == f"deployer/{digest}/vmlinuz"
+    assert store.deployer().initrd_path == f"deployer/{digest}/initrd"
+
+
+@pytest.mark.parametrize("name", ["vmlinuz", "initrd"])
+def test_a_deployer_that_was_changed_boots_no_machine(tmp_path: Path, name: str) -> None:
+    """One byte of its kernel or initrd, of the same length and with the old time: refused, also after it was used. The
+    remedy is what repairs it.
+    """
+    store = BootFolder(tmp_path)
+    folder = put_deployer(store)
+    good, file = store.deployer(), folder / name
+    before = file.stat()
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(UsageError, match="SHA-256 has changed") as caught:
+        store.deployer()
+    assert (caught.value.where, "clusterctl image build" in caught.value.remedy) == (str(folder), True)
+    file.unlink()
+    with pytest.raises(UsageError):
+        store.deployer()
+    shutil.rmtree(folder)
+    assert store.current_deployer() is None
+    put_deployer(store)
+    assert store.deployer() == good
 
 
 @pytest.mark.parametrize("name", ["debian-12", "../../etc", "", ".building-image"])

@@ -8,12 +8,15 @@ import socket
 import threading
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
 
-from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt
+from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt, InstallPayload
 from clusterctl.edges.pxe.attempt_store import start_ticket
 from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.edges.pxe.files import Downloads, locate
@@ -234,6 +237,61 @@ def test_lost_answers_are_asked_for_again(served: ServedAttempts) -> None:
     assert served.now.host_key == KEY
     assert served.post("report", report(disks=("DATA1", ROOT_DISK))).status_code == 409
     assert served.now.state is AttemptState.REFUSED
+
+
+def test_a_flood_of_wrong_requests_writes_one_note(served: ServedAttempts) -> None:
+    """Each note is written to the disk, which would hold up all machines."""
+    for number in range(5):
+        assert "serial is another one" in served.boot(serial=f"WRONG{number}")
+    assert "WRONG0" in served.attempts.noted(served.attempt)
+
+
+def asked_from(address: str, served: ServedAttempts, path: str, body: str | None = None) -> int:
+    """Return the status of a request from this address of loopback."""
+    with requests.Session() as session:
+        session.mount("http://", _From(address))
+        asked = session.get if body is None else partial(session.post, data=body)
+        return asked(served.base + path, timeout=600).status_code
+
+
+class _From(HTTPAdapter):
+    def __init__(self, address: str) -> None:
+        self._address = address
+        super().__init__()
+
+    def init_poolmanager(self, *sizes: Any, **more: Any) -> None:
+        super().init_poolmanager(*sizes, **more, source_address=(self._address, 0))
+
+
+def test_another_address_gets_neither_token_nor_documents(served: ServedAttempts) -> None:
+    """It has the card, the serial, the ticket, even the token: our DHCP gave the machine another address."""
+    own, other = "127.0.0.9", "127.0.0.8"
+    attempt = served.attempts.put(replace(served.attempt, only_from=own), {"overlay.tar": b"a tar"})
+    start = f"/start/{start_ticket(attempt.token)}.ipxe?mac={MAC}&serial={SERIAL}"
+    token = f"/t/{attempt.token}"
+    assert asked_from(other, served, start) == 404
+    assert other in served.attempts.noted(attempt)
+    assert own in served.attempts.noted(attempt)
+    for name in ("probe.sh", "overlay.tar", f"files/{attempt.payload.path}"):
+        assert asked_from(other, served, f"{token}/{name}") == 404
+    for name, body in (("report", report()), ("host-key", OTHER_KEY), ("failed", "x"), ("done", ""), ("log", "x")):
+        assert asked_from(other, served, f"{token}/{name}", body) == 404
+    assert served.now == attempt
+    assert asked_from(own, served, start) == 200
+    assert asked_from(own, served, f"{token}/overlay.tar") == 200
+    assert asked_from(own, served, f"{token}/report", report()) == 200
+    assert asked_from(own, served, f"{token}/host-key", KEY) == 200
+    assert served.now.host_key == KEY
+
+
+def test_a_distributions_installer_may_have_the_hosts_own_address(served: ServedAttempts) -> None:
+    """It gets the token at the address that is reserved, and reports from the one that the host will have."""
+    attempt = replace(served.attempt, only_from="127.0.0.9", payload=InstallPayload())
+    served.attempts.put(attempt, {"overlay.tar": b"a tar"})
+    assert (
+        asked_from("127.0.0.8", served, f"/start/{start_ticket(attempt.token)}.ipxe?mac={MAC}&serial={SERIAL}") == 404
+    )
+    assert asked_from("127.0.0.8", served, f"/t/{attempt.token}/progress", "installs packages") == 200
 
 
 def test_order_is_kept(served: ServedAttempts) -> None:

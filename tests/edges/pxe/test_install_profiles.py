@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, ImageProfile
 from clusterctl.edges.pxe.overlay import OverlayHost, overlay
-from clusterctl.edges.pxe.settings import Method, PxeSettings
+from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.network.host_network import Addressing, HostNetwork, HostPort
 from tests.edges.pxe.kit import MAC
@@ -63,6 +63,15 @@ def test_the_overlay_makes_the_image_this_host(tmp_path: Path) -> None:
     assert "http://192.0.2.1:3142" in files["etc/apt/apt.conf.d/90clusterctl-proxy"][0]
     assert "etc" not in files  # the image's own folder keeps its mode
     assert not any(name.startswith(("/", "..")) for name in files)
+
+
+@pytest.mark.parametrize(("dhcp", "only_from"), [(Dhcp.RESERVE, TARGET.address), (Dhcp.PROXY, "")])
+def test_only_a_reserved_address_binds_an_attempt(tmp_path: Path, dhcp: Dhcp, only_from: str) -> None:
+    """Where another server gives the addresses, ours knows none."""
+    chosen = replace(settings(tmp_path, Method.IMAGE), dhcp=dhcp)
+    attempt, _ = AttemptFactory(chosen, ImageProfile(chosen, FakeStore()), HandClock()).arm(TARGET)
+    assert TARGET.address
+    assert attempt.only_from == only_from
 
 
 def test_the_same_words_are_the_same_tar() -> None:

@@ -110,6 +110,16 @@ def test_a_drain_for_a_fault_is_not_taken_back(slurm: SlurmCluster) -> None:
     assert {name: slurm.states()[name] for name in reasons} == dict.fromkeys(reasons, "drained")
 
 
+def test_a_drain_for_a_named_fault_is_taken_back(slurm: SlurmCluster) -> None:
+    """That of a revalidated node, and no other one: the reason is compared whole."""
+    for name in ("c1", "c2"):
+        slurm.update(name, "State=DRAIN", f"Reason=clusterctl:job:run-{name}")
+    slurm.wait_for({"c1": "drained", "c2": "drained"})
+    kept = scheduler().give_back(["c1", "c2"], soon(), "clusterctl:job:run-c1")
+    assert list(kept) == ["c2"]
+    slurm.wait_for({"c1": "idle", "c2": "drained"})
+
+
 def test_a_reason_that_is_not_ours_is_refused(slurm: SlurmCluster) -> None:
     """It would be unknown later whether it may be taken back."""
     with pytest.raises(UsageError, match="does not begin with clusterctl:"):

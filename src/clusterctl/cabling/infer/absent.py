@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.explain.explanation import CablingExplanation, FaultKind
@@ -17,7 +18,7 @@ from clusterctl.cabling.labels import ranges, shortened
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 
-_LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)$")
+_LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,9})(\D*)$")
 _FEWEST = 2
 _TOGETHER = 5
 """Fewest switches of a row, fewest neighbours with the same gap, and of both together, for a gap to prove something."""
@@ -94,7 +95,7 @@ def _gaps(neighbours: Mapping[str, Ports], row: set[str]) -> Iterator[tuple[str,
     used = Counter(number for ports in neighbours.values() for number in ports)
     free = [number for number in range(min(used), max(used) + 1) if not used[number]]
     width = usual_width(neighbours.values())
-    names = list(_missing_names(row))
+    names = list(islice(_missing_names(row), len(free) + 1))
     if free and len(free) == width * len(names):
         for place, name in enumerate(names):
             yield name, free[place * width : (place + 1) * width]
@@ -162,7 +163,10 @@ def _links(ports: Ports) -> Counter[str]:
 
 
 def _missing_names(row: set[str]) -> Iterator[str]:
-    """Yield the names with a number that is missing in a row: `spine-07` between `spine-06` and `spine-08`."""
+    """Yield the names with a number that is missing in a row: `spine-07` between `spine-06` and `spine-08`.
+
+    They may be millions: a switch of the fabric names itself.
+    """
     for (head, tail), numbers in sorted(_series(row).items()):
         if len(numbers) < _FEWEST:
             continue

@@ -55,7 +55,7 @@ def alike(sets: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-_NUMBER = re.compile(r"(\d+)\D*$")
+_NUMBER = re.compile(r"([0-9]{1,9})\D*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ _ALIKE = 4
 """Hosts of one pattern of names that are enough to show what is usual."""
 _SHARE = 0.6
 _DIGITS = re.compile(r"\d+")
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+"""Leading zeros of each number."""
 _End = tuple[PortName, ListedPort]
 """An adapter's port, and the cable that is plugged into it."""
 
@@ -65,7 +67,7 @@ def _spelled_otherwise(cables: Mapping[str, list[ListedPort]]) -> Iterator[PlanP
     """Yield names that differ in case, domain or leading zeros only."""
     plain: dict[str, list[str]] = defaultdict(list)
     for host in sorted(cables, key=natural_key):
-        plain[_DIGITS.sub(lambda number: str(int(number[0])), short(host))].append(host)
+        plain[_ZEROS.sub("", short(host))].append(host)
     for same in plain.values():
         if len(same) > 1:
             yield _similar(same[0], same[1], cables)

@@ -11,6 +11,7 @@ that begins with `.building-`.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -128,10 +130,20 @@ class BootFolder:
         return self.os_image(found)
 
     def deployer(self) -> DeployerImage:
-        """Return the deployer. Raise `UsageError` where none was built."""
+        """Return the deployer. Raise `UsageError` where none was built, or where its files are not what was built.
+
+        Its machines write disks as root, and nothing in firmware or iPXE checks what they boot.
+        """
         found = self.current_deployer()
         if found is None:
             raise self._missing("there is no deployer, which writes images to disks", "NAME")
+        folder = self._deployers / found.digest
+        if _digest([folder / KERNEL, folder / INITRD]) != found.digest:
+            raise UsageError(
+                f"the deployer's {KERNEL} or {INITRD} is not what was built: their SHA-256 has changed",
+                where=str(folder),
+                remedy="find out what wrote there; remove that folder, then run: clusterctl image build",
+            )
         return self.of_deployer(found)
 
     def images(self) -> tuple[ImageManifest, ...]:
@@ -252,6 +264,29 @@ def _text(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """Return the SHA-256 over the files in this order; empty where one is missing."""
+    try:
+        found = [file.stat() for file in files]
+        return _digest_as_of(
+            tuple(files), tuple((one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found)
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+
+
+@lru_cache(4)
+def _digest_as_of(files: tuple[Path, ...], stamps: tuple[tuple[int, ...], ...]) -> str:
+    """Read the files once for each of their states: each write changes `st_ctime`."""
+    del stamps
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            while block := opened.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def _plain(name: str) -> bool:

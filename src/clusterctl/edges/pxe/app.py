@@ -88,7 +88,9 @@ class _Service:
         if not dot or kind != "ipxe":
             return _response(NOT_FOUND)
         mac, serial = (_short(request.query_params.get(name, "")) for name in ("mac", "serial"))
-        return _response(await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial)))
+        return _response(
+            await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial, host=_host(request)))
+        )
 
     async def file(self, request: Request) -> Response:
         """Return a boot file to any machine; images need a token."""
@@ -97,7 +99,7 @@ class _Service:
     async def image(self, request: Request) -> Response:
         """Return a file to the machine of a running attempt. The run records that it asks: it may wait in a queue."""
         token = _token(request)
-        reply = await self._run.ask(Call("image", token))
+        reply = await self._run.ask(Call("image", token, host=_host(request)))
         return await self._file(request, token) if reply.status == 200 else _response(reply)
 
     async def _file(self, request: Request, token: str = "") -> Response:
@@ -105,14 +107,14 @@ class _Service:
         return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads, token)
 
     async def probe(self, request: Request) -> Response:
-        reply = await self._run.ask(Call("probe", _token(request)))
+        reply = await self._run.ask(Call("probe", _token(request), host=_host(request)))
         return PlainTextResponse(self._settings.probe) if reply.status == 200 else _response(reply)
 
     async def document(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in DOCUMENTS:
             return _response(NOT_FOUND)
-        reply = await self._run.ask(Call("document", _token(request), name=name))
+        reply = await self._run.ask(Call("document", _token(request), name=name, host=_host(request)))
         if reply.status != 200:
             return _response(reply)
         return Response(reply.content, media_type="application/octet-stream")
@@ -123,7 +125,7 @@ class _Service:
         most = POST_BYTES.get(name)
         if most is None:
             return _response(NOT_FOUND)
-        permitted = await self._run.ask(Call("may_post", token))
+        permitted = await self._run.ask(Call("may_post", token, host=_host(request)))
         if permitted.status != 200:
             return _response(permitted)
         try:

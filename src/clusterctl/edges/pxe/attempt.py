@@ -6,6 +6,7 @@ import enum
 import unicodedata
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from ipaddress import ip_address
 
 from clusterctl.edges.pxe.report import MachineReport, ReportRefusal, judge, judge_erase
 from clusterctl.fleet.errors import ConflictError
@@ -73,6 +74,7 @@ class InstallAttempt(NeverPickled):
     asked      when it asked for its image last; it may wait in a queue for long
     decide     what an operator has to decide before the machine can be written; empty: nothing
     erase      serials of all drives of a machine that is to be erased; empty for an install
+    only_from  the address that our DHCP reserves for the machine: from no other one it gets the token; empty: from any
     """
 
     node: str
@@ -98,6 +100,17 @@ class InstallAttempt(NeverPickled):
     reason: str = ""
     decide: str = ""
     erase: tuple[Serial, ...] = ()
+    only_from: str = ""
+
+    def is_allowed(self, host: str) -> bool:
+        """Return whether a request from this address may start the installer."""
+        return not self.only_from or same_address(host, self.only_from)
+
+    def may_use_token(self, host: str) -> bool:
+        """Return whether a request from this address may use the token. A distribution's installer may have taken the
+        address that the host will have; the deployer keeps the reserved one.
+        """
+        return self.is_allowed(host) or not (self.payload.path or self.erase)
 
     @property
     def running(self) -> bool:
@@ -181,6 +194,14 @@ def finished(attempt: InstallAttempt, state: AttemptState, reason: str, now: dat
     words = {AttemptState.DONE: done, AttemptState.REFUSED: "refused: "}.get(state, "failed: ")
     over = with_milestone(attempt, words if state is AttemptState.DONE else f"{words}{reason}", now)
     return replace(over, state=state, reason=plain(reason))
+
+
+def same_address(one: str, other: str) -> bool:
+    """Return whether both texts are the same IP address; what is none is no address."""
+    try:
+        return ip_address(one) == ip_address(other)
+    except ValueError:
+        return False
 
 
 def plain(words: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from ipaddress import ip_address
+from threading import Lock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
@@ -37,6 +38,8 @@ from clusterctl.ports import Clock
 
 SIGN_OF_LIFE = timedelta(minutes=1)
 """A sign of life is recorded at most this often."""
+NOTE = timedelta(seconds=10)
+"""So often is an unproven request noted: any machine can send thousands, and each note is written to the disk."""
 
 
 class BootHandlers:
@@ -46,6 +49,8 @@ class BootHandlers:
         self._base = base
         self._attempts = attempts
         self._clock = clock
+        self._noted: dict[str, datetime] = {}
+        self._guard = Lock()
         self._calls: Mapping[str, Callable[[Call], ChannelReply]] = {
             "boot": self._boot,
             "start": self._start,
@@ -66,9 +71,9 @@ class BootHandlers:
         }
 
     def answer(self, call: Call) -> ChannelReply:
-        """Return the reply to a call of the service; what is unknown is not found."""
+        """Return the reply to a call of the service; what is unknown, or comes from elsewhere, is not found."""
         answer = self._calls.get(call.kind)
-        return answer(call) if answer is not None else NOT_FOUND
+        return answer(call) if answer is not None and not self._is_from_elsewhere(call) else NOT_FOUND
 
     def boot(self, mac: Mac, serial: str) -> str:
         """Return the iPXE script that leads the machine with this card to the one of its attempt.
@@ -82,10 +87,10 @@ class BootHandlers:
         if not attempt.running:
             return scripts.nothing(_unarmed(attempt))
         if not serial.strip():
-            self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported no serial")
+            self._note(attempt, f"a machine with {mac} asked for its boot script and reported no serial")
             return scripts.nothing(f"this card belongs to {attempt.node}, and the request has no serial of SMBIOS")
         if not same_identity(serial, attempt.serial):
-            self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported serial {serial}")
+            self._note(attempt, f"a machine with {mac} asked for its boot script and reported serial {serial}")
             return scripts.nothing(f"this card belongs to {attempt.node}, whose serial is another one")
         return scripts.onward(self._base, start_ticket(attempt.token), mac, serial)
 
@@ -216,11 +221,34 @@ class BootHandlers:
         moved = self._move(attempt, lambda now: replace(done(now, now=self._now()), address=host))
         return OK if moved is not None and moved.state is AttemptState.DONE else NOT_FOUND
 
+    def _is_from_elsewhere(self, call: Call) -> bool:
+        """Return whether our DHCP reserves another address for the machine than the one that asks; note the attempt."""
+        if call.kind == "boot":
+            return False  # it gets no secret
+        start = call.kind == "start"
+        attempt = self._attempts.by_ticket(call.token) if start else self._attempts.by_token(call.token)
+        if attempt is None or (attempt.is_allowed if start else attempt.may_use_token)(call.host):
+            return False
+        what = "asked for its installer" if start else f"used its token ({call.name or call.kind})"
+        where = _address(call.host) or "an unknown address"
+        self._note(attempt, f"{where} {what} and got no answer: {attempt.only_from} is reserved for it")
+        return True
+
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _move(self, attempt: InstallAttempt, move: Callable[[InstallAttempt], InstallAttempt]) -> InstallAttempt | None:
         """Change the record as it is now. An attempt that has ended meanwhile stays as it is."""
         return self._attempts.change(attempt.node, lambda now: move(now) if now.running else now, of=attempt.id)
+
+    def _note(self, attempt: InstallAttempt, words: str) -> None:
+        """Keep an unproven line with the attempt, where the last one is old enough."""
+        now = self._now()
+        with self._guard:
+            last = self._noted.get(attempt.node)
+            if last is not None and timedelta() <= now - last < NOTE:
+                return
+            self._noted[attempt.node] = now
+        self._attempts.note(attempt, words)
 
     def _now(self) -> datetime:
         return self._clock.now()

@@ -11,7 +11,7 @@ from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries, debian, netwo
 from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt, InstallPayload
 from clusterctl.edges.pxe.attempt_store import for_card, new_token
 from clusterctl.edges.pxe.overlay import OverlayHost, overlay
-from clusterctl.edges.pxe.settings import Method, PxeSettings
+from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.host import networkd
@@ -68,6 +68,7 @@ class AttemptFactory:
             documents=tuple(documents),
             at=self.clock.now(),
             erase=target.erase,
+            only_from=target.address if self.settings.dhcp is Dhcp.RESERVE else "",
         )
         return attempt, documents
 

@@ -69,11 +69,11 @@ class CommandScheduler:
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         """Do nothing: the site's commands know one reason for each node, that of `take`."""
 
-    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
+    def give_back(self, nodes: Sequence[str], deadline: Deadline, fault: str = "") -> Mapping[str, str]:
         if not nodes:
             return {}
         now = self.look(deadline).value
-        ours = [name for name in nodes if name in now and now[name].returnable]
+        ours = [name for name in nodes if name in now and (now[name].returnable or now[name].reason == fault)]
         kept = self._each(
             ours, lambda name: (*self.give_one_back, name, now[name].reason), "another owner keeps it out", deadline
         )
@@ -135,6 +135,6 @@ class ListedScheduler:
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         """Do nothing: a list keeps no reasons."""
 
-    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
-        del nodes, deadline  # nothing was drained
+    def give_back(self, nodes: Sequence[str], deadline: Deadline, fault: str = "") -> Mapping[str, str]:
+        del nodes, deadline, fault  # nothing was drained
         return {}

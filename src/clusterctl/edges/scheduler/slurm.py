@@ -86,11 +86,11 @@ class SlurmScheduler:
             deadline.check("naming the reason of a drain")
             self._update([node], deadline, "State=DRAIN", f"Reason={reason}")
 
-    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
+    def give_back(self, nodes: Sequence[str], deadline: Deadline, fault: str = "") -> Mapping[str, str]:
         if not nodes:
             return {}
         now, _ = self._nodes((), deadline)
-        kept = {name: why for name in nodes if (why := _not_to_be_given(now.get(name)))}
+        kept = {name: why for name in nodes if (why := _not_to_be_given(now.get(name), fault))}
         free = [name for name in nodes if name not in kept]
         if free:
             deadline.check("giving nodes back")
@@ -197,14 +197,16 @@ def _not_ours(node: SlurmNode | None, reason: str) -> str:
     )
 
 
-def _not_to_be_given(node: SlurmNode | None) -> str:
+def _not_to_be_given(node: SlurmNode | None, fault: str = "") -> str:
+    """Return why a node stays drained, empty where it may be given back. `fault`: a reason that is lifted as well."""
     if node is None:
         return "Slurm does not know it"
     if node.state not in ("drained", "draining"):
         return f"Slurm reports {node.state}{node.sign}: it is not drained"
     if not node.reason.startswith(PREFIX):
         return f"its drain is not ours any more: {node.reason or 'no reason'}"
-    return "" if is_returnable(node.reason) else f"it is drained for a fault, an operator gives it back: {node.reason}"
+    liftable = is_returnable(node.reason) or (fault and node.reason == fault)
+    return "" if liftable else f"it is drained for a fault, an operator gives it back: {node.reason}"
 
 
 class Featured(Protocol):

@@ -118,10 +118,12 @@ _DPUS = ("bluefield", "bmcmezz")
 """In the product of NVIDIA's DPUs, lower case: `BlueField-3 DPU`, `Nvidia-BMCMezz`."""
 _SHELVES = ("lite-on", "liteon")
 """How vendors begin that sell power shelves and no servers, lower case."""
+_SHELF_MAKERS = (*_SHELVES, "delta")
+"""How makers of chassis begin that are power shelves where the BMC lists neither a System nor a fabric, lower case."""
 _SWITCH, _SHELF = "mgx_nvswitch", "powershelf"
 """In the ids of chassis: of NVLink switch trays, and of power shelves."""
-_BOTH = frozenset({"P3809"})
-"""Products of servers (GH200) and of switch trays alike."""
+_BOTH = "NVIDIA"
+"""A vendor of servers and of switch trays: a tray's System has model, serial and boot order, too (N5700_LD)."""
 _NO_NVIDIA = frozenset({"Dell", "HPE", "Lenovo", "Supermicro"})
 """Vendors with BMCs in servers only: their chassis are not read for that."""
 
@@ -156,10 +158,13 @@ def _kind_without_system(answers: Answers, root: Resource) -> str:
     systems = link(root, "Systems")
     if systems is not None and (systems not in answers or _system_paths(answers, root)):
         return ""
-    if "PowerEquipment" in root.body or words(_first_chassis(answers, root), "ChassisType") == "Shelf":
+    first = _first_chassis(answers, root)
+    if "PowerEquipment" in root.body or words(first, "ChassisType") == "Shelf":
         return "power shelf"
     if "Fabrics" in root.body:
         return "switch"
+    if words(first, "Manufacturer").lower().startswith(_SHELF_MAKERS):
+        return "power shelf"
     return "enclosure controller" if systems is None and _manages_an_enclosure(answers, root) else ""
 
 
@@ -184,7 +189,7 @@ def _next_of_kind(answers: Answers, root: Resource) -> str | None:
     """
     system = _host(answers, root)
     known = system is not None and _is_host(system) and bool(_serial(RedfishTree(answers), system))
-    if _vendor(root) in _NO_NVIDIA or (known and words(root, "Product") not in _BOTH):
+    if _vendor(root) in _NO_NVIDIA or (known and _vendor(root) != _BOTH):
         return None
     listed = link(root, "Chassis")
     systems = link(root, "Systems")
