@@ -288,6 +288,8 @@ class System:
     starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        in the middle of a long sum over many nodes its GPUs stop, and nothing reports it
     storage_slow     it reads from the site's storage slowly
+    mtu_wrong        its Ethernet port has the MTU of another network
+    pool_degraded    it has a ZFS pool, which has given one of its drives up
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
     """
 
@@ -305,6 +307,7 @@ class System:
     hung_process: bool = False
     inodes_used: bool = False
     mount_lost: bool = False
+    mtu_wrong: bool = False
     names_lost: bool = False
     time_lost: bool = False
     unit_failed: bool = False
@@ -329,6 +332,7 @@ class System:
     ofed_mixed: bool = False
     bluefield_dpu: bool = False
     nvswitch_slow: bool = False
+    pool_degraded: bool = False
     storage_slow: bool = False
 
 

@@ -109,13 +109,14 @@ PREFACE = """# Faults, and what is found of them
 The faults of one lab and what `clusterctl bootstrap` finds of them; `make fault-table` writes this page. Each line is the
 literal output of a run, and tests/e2e/test_faults.py checks it. `part` is what follows `NODE:` in `clusterctl lab inject
 FAULT NODE:PART`. Machines were broken as delivered, during configure, or while they ran, in batches; each batch was
-repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml).
+repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml), on a
+site that defines the hosts' network.
 
-Each check and each load finds a fault here, except four that a lab cannot show: `roce` (its adapters are in InfiniBand mode:
-tests/burnin/test_roce.py), `zpool` (a disk pulled from a real pool on virtual metal:
-tests/metal/test_roles_on_metal.py), `host_network` (virtual metal with an MTU that changes while it runs:
-tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py) and `ethernet_pairs` (in no
-suite of a lab; real iperf3 between hosts, one of them shaped: tests/burnin/test_on_lab_hosts.py).
+Each check and each load finds a fault here, except two: `roce` (its adapters are in InfiniBand mode: tests/burnin/test_roce.py)
+and `ethernet_pairs` (in no suite of a lab; real iperf3 between hosts, one of them shaped: tests/burnin/test_on_lab_hosts.py).
+The hosts of a lab have a stand-in for ZFS; a disk pulled from a real pool is found on virtual metal
+(tests/metal/test_roles_on_metal.py), and so is an MTU that changes while it runs (tests/metal/test_pxe_install.py; networkd's
+own output: tests/formats/host/test_networkd.py).
 
 """
 

@@ -107,6 +107,15 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
         yield Play(site, rows)
 
 
+NETWORK = """\
+network:
+  rules:
+    - ports:
+        - {name: mgmt0, port: boot, address: dhcp, mtu: 1500}
+"""
+"""What the hosts of a lab have, but for the port's name."""
+
+
 def _take_suite(lab: RunningLab, names: set[str]) -> None:
     """The shipped one is the site's as it stands."""
     for name in names - {"bootstrap"}:
@@ -114,7 +123,7 @@ def _take_suite(lab: RunningLab, names: set[str]) -> None:
         folder.mkdir(exist_ok=True)
         shutil.copy(DATA / f"{name}.yml", folder)
         with (lab.site / "site.yml").open("a") as site:
-            site.write(f"burnin: {name}\nstorage: {{path: /mnt/datasets/sample, gbps: 10}}\n")
+            site.write(f"burnin: {name}\nstorage: {{path: /mnt/datasets/sample, gbps: 10}}\n{NETWORK}")
 
 
 def _ended(run: Controller, *, stops: bool) -> None:

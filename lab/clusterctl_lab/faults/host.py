@@ -191,6 +191,18 @@ FAULTS = (
         change=lambda system: replace(system, network_lost=True),
     ),
     system_fault(
+        "mtu-wrong",
+        does="the host's Ethernet port has an MTU of 9000, in a network with 1500",
+        shows="ip link; the site must define the hosts' network (network in site.yml), else no MTU is wrong",
+        change=lambda system: replace(system, mtu_wrong=True),
+    ),
+    system_fault(
+        "pool-degraded",
+        does="the host has a ZFS pool of its data drives, which has given the last of them up for its errors",
+        shows="zpool status: DEGRADED; FAULTED, too many errors",
+        change=lambda system: replace(system, pool_degraded=True),
+    ),
+    system_fault(
         "no-container-gpus",
         does="Docker gives GPUs to no container",
         shows="docker run --gpus all: could not select device driver",

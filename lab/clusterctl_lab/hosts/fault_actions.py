@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from clusterctl_lab.emulators.host_tools.host.zpool import MOUNTPOINT, POOL
 from clusterctl_lab.machine import System
 
 RUN = "/run/clusterctl-lab"
@@ -266,7 +267,25 @@ cd {_FEW_INODES} && seq 98 | xargs touch
 
 _FREE_INODES = f"umount {_FEW_INODES}"
 
+_CHANGE_MTU = "ip link set eth0 mtu 9000"
+"""Larger than the switch's: TCP keeps to the smaller one of two hosts, so that only the setting shows it."""
+
+_OWN_MTU = "ip link set eth0 mtu 1500"
+
+_GIVE_POOL = f"""
+mkdir -p /etc/clusterctl {MOUNTPOINT}
+echo '{{"mountpoint": "{MOUNTPOINT}", "pool": "{POOL}"}}' >/etc/clusterctl/zfs_pool.json
+"""
+"""The record of the role zfs_pool. `zpool` and `findmnt` are stand-ins: a namespace has the kernel of the machine."""
+
+_TAKE_POOL = f"""
+rm -f /etc/clusterctl/zfs_pool.json
+rm -rf {MOUNTPOINT}
+"""
+
 _ILLS = {
+    "mtu_wrong": (_CHANGE_MTU, _OWN_MTU),
+    "pool_degraded": (_GIVE_POOL, _TAKE_POOL),
     "inodes_used": (_USE_INODES, _FREE_INODES),
     "mount_lost": (_LOSE_MOUNT, _FIND_MOUNT),
     "names_lost": (_LOSE_NAMES, _FIND_NAMES),

@@ -31,6 +31,8 @@ ILLS = (
     System(other_release=True),
     System(unit_failed=True),
     System(inodes_used=True),
+    System(mtu_wrong=True),
+    System(pool_degraded=True),
 )
 WORST = System(True, True, True, True, True, "/var", True, 3600, 10, None, True)
 

@@ -135,6 +135,8 @@ def test_a_pager_learns_which_alert_a_message_is_about(tmp_path: Path, receiver:
         ("splunk://route@a1b2", "entity_id", "map"),
         ("opsgenie://a1b2c3d4", "alias", "map"),
         ("signl4://a1b2", "external_id", "map"),
+        ("pagertree://int_0123456789", "thirdparty", "map"),
+        ("pagerduty://a1b2@c3d4?action=trigger", "dedup", "map"),
     ],
 )
 def test_the_key_of_each_pager(url: str, key: str, action: str) -> None:

@@ -49,7 +49,8 @@ function recount() {
   }
   const line = document.getElementById("counts");
   line.replaceChildren(...[...counts].sort().flatMap(([mark, count]) => {
-    const chip = document.createElement("span");
+    const chip = document.createElement("a");
+    chip.href = `#q=${encodeURIComponent(mark)}`;
     chip.className = `count ${mark.replaceAll(" ", "-")}`;
     chip.textContent = `${count} ${mark}`;
     return [chip, " "];
@@ -67,14 +68,19 @@ function replace(name, html) {
 }
 
 filter.closest("p").hidden = false;
-filter.value = new URLSearchParams(location.hash.slice(1)).get("q") || "";
+function follow() { // a count of the page, or an address with a filter
+  filter.value = new URLSearchParams(location.hash.slice(1)).get("q") || "";
+  search();
+  apply();
+}
+
+window.addEventListener("hashchange", follow);
 filter.addEventListener("input", () => {
   history.replaceState(null, "", filter.value ? `#q=${encodeURIComponent(filter.value)}` : location.pathname);
   search();
   apply();
 });
-search();
-apply();
+follow();
 
 const changes = new EventSource(`/changes?since=${racks.dataset.seq}`);
 changes.onmessage = (event) => {

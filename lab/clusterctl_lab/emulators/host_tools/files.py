@@ -82,6 +82,7 @@ _ELSEWHERE = {
     "smartctl": "/usr/local/sbin/smartctl",
     "swapon": "/usr/local/sbin/swapon",
     "turbostat": "/usr/local/sbin/turbostat",
+    "zpool": "/usr/local/sbin/zpool",
 }
 """Stand-ins outside /usr/local/bin, or with an underscore in their names. nvidia-smi has its own folder:
 `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package.
@@ -89,7 +90,7 @@ _ELSEWHERE = {
 _WITH_PACKAGES = frozenset({"all_reduce_perf"})
 """Stand-ins that import packages installed on the host; the others skip site packages and start in a third of the time.
 """
-_REAL_IN_GUESTS = frozenset({"dmidecode", "findmnt", "lsblk", "swapon"})
+_REAL_IN_GUESTS = frozenset({"dmidecode", "findmnt", "lsblk", "swapon", "zpool"})
 """A virtual machine has what these look at; namespaces have the controller's."""
 
 
@@ -175,6 +176,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "bluefield_dpu": machine.system.bluefield_dpu,
         "nvswitch_slow": machine.system.nvswitch_slow,
         "storage_slow": machine.system.storage_slow,
+        "pool_degraded": machine.system.pool_degraded,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "fans": [asdict(fan) for fan in machine.fans],

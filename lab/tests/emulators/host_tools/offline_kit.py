@@ -31,7 +31,7 @@ DRIVER = "550.127.08"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
-OF_THE_HOST = frozenset({"docker", "findmnt"})
+OF_THE_HOST = frozenset({"docker", "findmnt", "zpool"})
 """Stand-ins that need a host around them: their probes answer as on a healthy node."""
 OF_TOOLS = frozenset(
     {"clock-sync", "container-gpus", "containers", "drive-smart", "nvme-health", "port-counters", "transceivers"}

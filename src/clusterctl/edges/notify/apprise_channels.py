@@ -94,9 +94,9 @@ def name_incident(service: Any, incident: str) -> None:
         service.action = _MAP
 
 
-_KEYS = ("dedup", "alias", "external_id")
+_KEYS = ("dedup", "alias", "external_id", "thirdparty")
 """Keys of alerts, as apprise's services have them: PagerDuty, FireHydrant, GoAlert, ilert, incident.io, OpsiMate and
-Squadcast; Opsgenie and Jira Service Management; SIGNL4.
+Squadcast; Opsgenie and Jira Service Management; SIGNL4; PagerTree.
 """
 _MAP = "map"
 """The action of a pager's service that closes an alert with the message that all is well."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterctl_lab.emulators.host_tools.host.facts import load
+from clusterctl_lab.emulators.host_tools.host.zpool import MOUNTPOINT
 
 RUNNING = Path(os.environ.get("CLUSTERCTL_LAB_DOCKER", "/run/clusterctl-lab-docker"))
 """The service's runtime folder: systemd makes it when the service starts and removes it when it ends."""
@@ -59,6 +60,9 @@ def _stand_in(argv: Sequence[str], *, runs: bool) -> int:
                 sys.stderr.write(f"{NO_DAEMON}\n")
             sys.stdout.write(f"{json.dumps(_info(runs))}\n")
             return 0
+        case ["info", "--format", "{{.DockerRootDir}}"] if runs:
+            sys.stdout.write(f"{_root()}\n")
+            return 0
         case ["ps", "--all", "--no-trunc", "--format", form] if form in AS_JSON and runs:
             sys.stdout.write("".join(f"{json.dumps(row)}\n" for row in _containers()))
             return 0
@@ -67,6 +71,11 @@ def _stand_in(argv: Sequence[str], *, runs: bool) -> int:
             return 0 if runs else 1
     sys.stderr.write("docker: the rehearsal lab's stand-in knows info as JSON, ps, and run … nvidia-smi -L\n")
     return 1
+
+
+def _root() -> str:
+    """Return where Docker keeps its data: on the host's pool, where it has one."""
+    return f"{MOUNTPOINT}/docker" if load().pool_degraded else "/var/lib/docker"
 
 
 def _containers() -> list[dict[str, str]]:
@@ -99,7 +108,7 @@ def _info(runs: bool) -> dict[str, Any]:
         "OSType": "linux",
         "Architecture": platform.machine(),
         "MemTotal": facts.memory_gib << 30,
-        "DockerRootDir": "/var/lib/docker",
+        "DockerRootDir": _root(),
         "Name": facts.name,
         "ServerVersion": VERSION,
         "Runtimes": {"nvidia": {"path": "nvidia-container-runtime"}, "runc": {"path": "runc"}},

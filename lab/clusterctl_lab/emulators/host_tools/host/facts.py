@@ -167,6 +167,7 @@ class Facts(_Record):
     starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     storage_slow    it reads from the site's storage slowly
+    pool_degraded   it has a ZFS pool of its data drives, which has given the last of them up
     """
 
     name: str
@@ -200,6 +201,7 @@ class Facts(_Record):
     bluefield_dpu: bool
     nvswitch_slow: bool
     storage_slow: bool
+    pool_degraded: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     fans: tuple[Fan, ...]
