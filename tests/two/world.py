@@ -95,8 +95,8 @@ class WorldInstaller:
                     signal.pthread_kill(
                         threading.get_ident(), signal.SIGSTOP
                     )  # this thread goes no further, nor the others
-            deadline.check(f"starting {target.name}")
             with self.world.alone():
+                deadline.check(f"starting {target.name}")
                 self.world.note("start", target.name)
                 self.world.move(target.name, InstallState.INSTALLING)
         return self._status(target.name)

@@ -108,7 +108,7 @@ def _read(figures: FleetMetrics, stopped: Event) -> None:
 def _keep() -> None:
     """Take what is there now out of the garbage collector's sight: it lasts as long as the service.
 
-    A full collection looks at each object of thousands of nodes, which takes a quarter of a second, and all pages wait.
+    A full collection looks at each object: 0.14 s with 1,024 nodes (measured), for which all pages wait.
     """
     gc.freeze()
 
