@@ -61,9 +61,10 @@ class RunLog:
 
     def print_path(self, exit_code: int) -> None:
         """Print the path where the run failed, or `-v` was given, and log the exit code there. Nothing is printed where
-        the file cannot be written.
+        the file cannot be written. Wrong usage that was found before anything was logged makes no file.
         """
-        if not (exit_code or self.verbose):
+        wrong_usage = exit_code == UsageError.exit_code and not self.file.exists()
+        if wrong_usage or not (exit_code or self.verbose):
             return
         with run_log(self.context):
             logging.getLogger(PROGRESS).info("exit code %s", exit_code)

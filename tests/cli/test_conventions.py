@@ -42,7 +42,16 @@ READS = {
     "check",
     *("explain", "job stacks", "job pattern", "job list", "job diff", "job checklist", "logs"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
-    *("power status", "accounts check", "settings check", "bmc check", "pxe check", "image list", "maas check"),
+    *(
+        "power status",
+        "accounts check",
+        "settings check",
+        "bmc check",
+        "bmc certificates check",
+        "pxe check",
+        "image list",
+        "maas check",
+    ),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *(
         "cable plan",

@@ -297,6 +297,7 @@ WITHOUT_TARGETS: Mapping[str, str] = {
     "netbox.nodes": "takes devices that were parsed",
     "netbox.wiring": "takes cables that were parsed",
     "redfish.cooling_power": _TREE,
+    "redfish.enclosures": _TREE,
     "redfish.machine": _TREE,
     "redfish.network": _TREE,
     "redfish.parts": _TREE,

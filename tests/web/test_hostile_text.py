@@ -136,7 +136,7 @@ def harmless(answer: httpx.Response, path: str) -> None:
         assert "<img" not in text, path
         Shape(text)
     else:
-        assert kind in ("text/plain", "application/json"), path
+        assert kind in ("text/plain", "application/json", "text/event-stream"), path
         assert answer.headers["x-content-type-options"] == "nosniff", path
     assert "script-src 'self'" in answer.headers["content-security-policy"]
 

@@ -73,7 +73,9 @@ class CommandScheduler:
         if not nodes:
             return {}
         now = self.look(deadline).value
-        ours = [name for name in nodes if name in now and (now[name].returnable or now[name].reason == fault)]
+        ours = [
+            name for name in nodes if name in now and (now[name].returnable or (fault and now[name].reason == fault))
+        ]
         kept = self._each(
             ours, lambda name: (*self.give_one_back, name, now[name].reason), "another owner keeps it out", deadline
         )
