@@ -122,3 +122,19 @@ def test_its_workers_work_until_they_are_no_longer_listed(controller: Controller
     assert ended.ok, ended.message
     gone = controller.play("controller_no_workers.yml", DATA)
     assert gone.ok, gone.message
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the wheels are this Python's, and the host is Debian 12")
+def test_the_page_and_the_watch_of_the_fabric_are_services(controller: Controller) -> None:
+    """Both run under systemd as the account; a second run changes nothing; then they are stopped."""
+    shipped = resource("playbooks")
+    wanted = {"clusterctl_controller_web": True, "clusterctl_controller_fabric_watch": True}
+    begun = controller.play("controller.yml", shipped, more=wanted)
+    assert begun.ok, begun.message
+    served = controller.play("controller_services.yml", DATA)
+    assert served.ok, served.message
+    again = controller.play("controller.yml", shipped, more=wanted)
+    assert (again.ok, again.changes) == (True, ()), again.message
+    ended = controller.play("controller.yml", shipped)
+    assert ended.ok, ended.message
+    assert len([task for task in ended.changes if "page" in task or "fabric" in task]) == 2
