@@ -13,7 +13,7 @@ from clusterctl.cabling.health.days import MOST, after_repairs, thinned, window_
 from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates, still_bad
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import FabricHealth, judge_health
-from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, ParseError, UsageError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError, EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.history import COUNTERS, LINKS, FabricReading, known_modules
 from clusterctl.fleet.fabric.limits import FabricLimits
@@ -84,7 +84,7 @@ class LinkCollector:
             read = self.fabric.ibnetdiscover(deadline.within(READ_S))
             seen = parse_ibnetdiscover(read.value, file="ibnetdiscover")
         except UNREADABLE as error:
-            return LinkReading(self._unread(f"the fabric could not be read: {error.message}"))
+            return LinkReading(self._unread(f"the fabric could not be read: {_reason(error)}"))
         health = self.collect(seen, read, deadline)
         judged = [event.payload for event in self.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)]
         last = next(one for one in reversed(judged) if isinstance(one, FabricLinksJudged))
@@ -113,7 +113,7 @@ class LinkCollector:
             read = self.counters.ibqueryerrors(deadline.within(min(READ_S, deadline.remaining / 3)))
             telemetry = decode_telemetry(read.value.encode(), seen, file="ibqueryerrors")
         except UNREADABLE as error:
-            self._unread(f"the counters of the ports could not be read: {error.message}")
+            self._unread(f"the counters of the ports could not be read: {_reason(error)}")
             return None
         both = (fabric.evidence[0], read.evidence[0])
         self.journal.store(both)
@@ -298,3 +298,7 @@ def _warning(found: HealthFinding, port: str) -> Finding:
         remedy=found.action,
         deterministic=False,
     )
+
+
+def _reason(error: ClusterctlError) -> str:
+    return f"{error.message} ({error.where})" if error.where else error.message
