@@ -14,7 +14,7 @@ import pytest
 
 from clusterctl.edges.site import load_site
 from tests.cli.conftest import log_levels
-from tests.edges.sweep.kit import PASSWORD, Handler, Network, network
+from tests.edges.sweep.kit import PASSWORD, Bmc, Handler, Network, network
 from tests.edges.sweep.shapes import ROOT, SHAPES, dell, hpe, supermicro
 from tests.edges.sweep.site import invoke, sweep, write
 from tests.faulty import hang
@@ -225,6 +225,11 @@ def test_dry_run_sends_nothing(net: Network, tmp_path: Path) -> None:
     result, code = invoke("discover", "--sweep", "127.77.0.0/29", "--site", str(site), "--dry-run")
     assert (code, "6 addresses" in result.stdout) == (0, True)
     assert not any(bmc.asked for bmc in net.bmcs.values())
+
+
+def _is_over(bmc: Bmc) -> bool:
+    """Return whether its session was opened and closed."""
+    return any(command == "DELETE" for command, _ in bmc.asked) and not bmc.sessions
 
 
 def test_ctrl_c(net: Network, tmp_path: Path) -> None:
