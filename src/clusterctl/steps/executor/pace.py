@@ -20,7 +20,6 @@ SLOWER = 4
 LOOK_S = 2.0
 """Seconds between two readings: a rate over less is of single packets."""
 ANSWER_S = 10.0
-UNKNOWN = "it is not known yet how busy the subnet manager is"
 _WRAP = 1 << 32
 
 
@@ -38,7 +37,7 @@ class SubnetManagerPace:
     now: Callable[[], float] = time.monotonic
     _last: MasterActivity | None = field(default=None, init=False)
     _asked: float = field(default=float("-inf"), init=False)
-    _reason: str = field(default=UNKNOWN, init=False)
+    _reason: str | None = field(default=None, init=False)
     _reported: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -47,7 +46,7 @@ class SubnetManagerPace:
         with self._lock:
             if self.now() - self._asked >= LOOK_S:
                 self._look()
-            return max(1, at_most // SLOWER) if self._reason else at_most
+            return at_most if self._reason == "" else max(1, at_most // SLOWER)
 
     def _look(self) -> None:
         try:
@@ -61,12 +60,13 @@ class SubnetManagerPace:
                 busy = f"the subnet manager sends {rate:.0f} packets a second (fabric.sm_busy: {self.busy:g})"
                 self._become(busy if rate > self.busy else "")
             else:
-                self._become(UNKNOWN)
+                self._become(None)
             self._last = seen
         self._asked = self.now()
 
-    def _become(self, reason: str) -> None:
-        if reason != UNKNOWN and bool(reason) is not self._reported:
+    def _become(self, reason: str | None) -> None:
+        """Keep why it is slow now: empty where it is not, None until a rate is known."""
+        if reason is not None and bool(reason) is not self._reported:
             self.on_change(f"fewer hosts reboot at once: {reason}" if reason else "the subnet manager is idle again")
             self._reported = bool(reason)
         self._reason = reason
