@@ -80,8 +80,20 @@ def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 
 def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> SweepFindings:
     """Return the findings: each check reports what it found, or why it found nothing."""
-    findings = link_roots((f for check in checks for f in check.findings(readings, expected)), causes_of(checks))
-    return SweepFindings(findings, tuple(readings.evidence().values()))
+    return judge_all(checks, [(readings, expected)])[0]
+
+
+def judge_all(checks: Sequence[Check], nodes: Sequence[tuple[Readings, Expected]]) -> tuple[SweepFindings, ...]:
+    """Return the findings of each node. One check judges all nodes, and then the next one does."""
+    found: list[list[Finding]] = [[] for _ in nodes]
+    for check in checks:
+        for own, (readings, expected) in zip(found, nodes, strict=True):
+            own.extend(check.findings(readings, expected))
+    causes = causes_of(checks)
+    return tuple(
+        SweepFindings(link_roots(own, causes), tuple(readings.evidence().values()))
+        for own, (readings, _) in zip(found, nodes, strict=True)
+    )
 
 
 def unmeasured(checks: Sequence[Check], cause: str, remedy: str) -> tuple[Finding, ...]:

@@ -5,8 +5,8 @@ Claims, changes and records nothing: no stage, no decision, no evidence. A burn-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -25,7 +25,7 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control
 from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
-from clusterctl.steps.burnin.node_checks import NodeChecker
+from clusterctl.steps.burnin.node_checks import Answer, NodeChecker
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
 from clusterctl_burnin.kernel_log.slot_power import accepted_slots
 from clusterctl_burnin.suites.suite import Suite
@@ -33,6 +33,8 @@ from clusterctl_burnin.suites.suite import Suite
 NAME = "check"
 UNMEASURED = 4
 """Exit code where nothing failed, but something could not be measured."""
+TOGETHER_S = 2.0
+"""Seconds: the answers that come within them are judged together, which is cheaper (`NodeChecker.judge`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,27 +102,44 @@ def _check_all(
     deadline = Deadline.after(float(context.site.settings.deadlines.burnin), control.cancelled)
     found: dict[str, CheckedNode] = {}
     with ThreadPoolExecutor(checker.plan.concurrency.checks, "check") as pool:
-        running = [pool.submit(_check, checker, node, deadline) for node in nodes]
-        for done in as_completed(running):
-            try:
-                one = done.result()
-            except CancelledError:
-                continue
-            found[one.node] = one
-            control.on_event(one)
+        running = {pool.submit(_read, checker, node, deadline) for node in nodes}
+        while running:
+            done, running = wait(running, timeout=TOGETHER_S)
+            for one in _judged(checker, [read for read in map(_result, done) if read is not None]):
+                found[one.node] = one
+                control.on_event(one)
     return tuple(found[node.name] for node in nodes if node.name in found)
 
 
-def _check(checker: NodeChecker, state: NodeState, deadline: Deadline) -> CheckedNode:
+def _read(checker: NodeChecker, state: NodeState, deadline: Deadline) -> CheckedNode | Answer:
+    """Return what the node answered; a node that cannot be asked, or that does not answer, is checked with that."""
     if deadline.cancelled.is_set():
         raise CancelledError("the check was stopped")
     node = _under_test(checker, state)
     if isinstance(node, Finding):
         return CheckedNode(node=state.name, stage=state.stage, findings=(node,))
-    checker.check(node, deadline)
-    report = waived(Report(NAME, NAME, tuple(node.findings)), state.waivers, CLOCK.now())
+    return checker.read(node, deadline) or _checked(node)
+
+
+def _result(done: Future[CheckedNode | Answer]) -> CheckedNode | Answer | None:
+    """Return the result; None for a node that a cancelled run did not come to."""
+    try:
+        return done.result()
+    except CancelledError:
+        return None
+
+
+def _judged(checker: NodeChecker, read: Sequence[CheckedNode | Answer]) -> Iterator[CheckedNode]:
+    """Yield the nodes that were read, checked."""
+    answers = [one for one in read if isinstance(one, Answer)]
+    checker.judge(answers)
+    yield from (_checked(one.node) if isinstance(one, Answer) else one for one in read)
+
+
+def _checked(node: NodeUnderTest) -> CheckedNode:
+    report = waived(Report(NAME, NAME, tuple(node.findings)), node.state.waivers, CLOCK.now())
     kept = (replace(one, evidence=()) if one.evidence else one for one in report.findings)  # no journal holds it
-    return CheckedNode(node=state.name, stage=state.stage, findings=tuple(kept))
+    return CheckedNode(node=node.name, stage=node.state.stage, findings=tuple(kept))
 
 
 def _under_test(checker: NodeChecker, state: NodeState) -> NodeUnderTest | Finding:

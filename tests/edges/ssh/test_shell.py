@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -87,6 +88,17 @@ def test_evidence_of_a_marked_host_is_simulated(sshd: Sshd) -> None:
         plain = shell.run(sshd.address(), ["true"], b"", Deadline.after(60))
     assert (marked.value.stderr, marked.evidence[0].origin) == ("a warning\n", Origin.SIMULATED)
     assert plain.evidence[0].origin is Origin.REAL
+
+
+def test_what_a_server_sends_for_debugging_is_dropped(
+    tmp_path: Path, shell: ParamikoShell, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OpenSSH reports at the login which options of the authorized key it follows; no operator needs that in the log."""
+    caplog.set_level(logging.DEBUG, "paramiko")
+    with Sshd(tmp_path, command="true") as server:
+        assert shell.run(server.address(), ["true"], b"", Deadline.after(60)).value.exit_status == 0
+    assert "userauth is OK" in caplog.text
+    assert "Debug msg" not in caplog.text
 
 
 def test_large_input_and_output_do_not_block_each_other(sshd: Sshd, shell: ParamikoShell) -> None:

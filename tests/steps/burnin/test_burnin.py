@@ -24,7 +24,8 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Power, Ran
 from clusterctl.steps.burnin.campaigns import CampaignJournal, CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
-from clusterctl.steps.burnin.node_under_test import SkuLimits
+from clusterctl.steps.burnin.node_checks import NodeChecker
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -162,8 +163,19 @@ def burnin_step(
     suite: Suite = SUITE,
     sku: Sku = SKU,
 ) -> Burnin:
+    limits = {"lab": SkuLimits(sku, lab_limits())}
+    plan = BurninPlan(suite, limits, lambda _: "", lambda _node: HostNetwork(), partners=partners)
+    return Burnin(burnin_services(hosts, strangers, power, journal), plan)
+
+
+def burnin_services(
+    hosts: Hosts,
+    strangers: Mapping[str, str] | None = None,
+    power: Power = Power.ON,
+    journal: CampaignJournal | None = None,
+) -> BurninServices:
     bmcs = FakeBmcs({f"n{i}": FakeBmc(inventory(f"S{i}"), state=power) for i in range(10)})
-    services = BurninServices(
+    return BurninServices(
         shell=hosts,
         access=SshAccess("ops", "/key"),
         bmcs=BmcProbe(bmcs, address_of),
@@ -172,9 +184,6 @@ def burnin_step(
         fleet=FleetFigures(Forgetful(), FixedClock()),
         introduce=lambda _hosts, _deadline: strangers or {},
     )
-    limits = {"lab": SkuLimits(sku, lab_limits())}
-    plan = BurninPlan(suite, limits, lambda _: "", lambda _node: HostNetwork(), partners=partners)
-    return Burnin(services, plan)
 
 
 def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, StepOutcome]:
@@ -352,3 +361,53 @@ def alone_with(hosts: Hosts) -> StepOutcome:
     step = burnin_step(hosts, partners=nodes(2)[1:])
     (outcome,) = step.run(nodes(1), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
+
+
+def judged_together(hosts: Hosts, checks: tuple[Check, ...], count: int) -> list[NodeUnderTest]:
+    """Return the nodes after all of them were asked, and then judged."""
+    profile = SkuLimits(SKU, lab_limits())
+    plan = BurninPlan(Suite("t", checks, (), 1), {"lab": profile}, lambda _: "", lambda _node: HostNetwork())
+    checker = NodeChecker(burnin_services(hosts), plan)
+    asked = [
+        NodeUnderTest(state, Serial(f"S{i}"), HostAddress(state.name, state.address or "", "ops", "k", "/key"), profile)
+        for i, state in enumerate(nodes(count))
+    ]
+    read = [checker.read(node, Deadline.after(60)) for node in asked]
+    checker.judge([answer for answer in read if answer is not None])
+    return asked
+
+
+def test_answers_are_judged_check_by_check() -> None:
+    """One check judges all nodes, then the next one does; each node has what it has alone, also one that is silent."""
+    order = []
+
+    def noted(name: str) -> Check:
+        def judge_and_note(readings: Readings, expected: Expected) -> Iterator[Finding]:
+            order.append((name, expected.name))
+            yield from judge(readings, expected)
+
+        return Check(name, (IBSTAT,), judge_and_note)
+
+    hosts = Hosts(broken=frozenset({"n1"}), silent=frozenset({"n2"}))
+    found = judged_together(hosts, (noted("a"), noted("b")), 4)
+    assert order == [(check, name) for check in ("a", "b") for name in ("n0", "n1", "n3")]
+    verdicts = [{finding.verdict for finding in node.findings} for node in found]
+    assert verdicts[:2] == [{Verdict.PASS}, {Verdict.FAIL}]
+    assert Verdict.FAIL in verdicts[2]
+    assert verdicts[3] == {Verdict.PASS}
+
+
+def test_an_error_that_no_check_foresaw_is_one_nodes() -> None:
+    """Its checks are inconclusive; those that were judged together with it have their findings, each once."""
+
+    def fragile(readings: Readings, expected: Expected) -> Iterator[Finding]:
+        if "Down" in readings.text(IBSTAT):
+            raise TypeError("no parser foresaw it")
+        yield from judge(readings, expected)
+
+    found = judged_together(Hosts(broken=frozenset({"n1"})), (Check("adapter", (IBSTAT,), fragile),), 3)
+    assert [[finding.verdict for finding in node.findings] for node in found] == [
+        [Verdict.PASS],
+        [Verdict.INCONCLUSIVE],
+        [Verdict.PASS],
+    ]

@@ -59,13 +59,20 @@ class BoundedPacketizer(Packetizer):
         return found
 
 
+class QuietTransport(paramiko.Transport):
+    """Passes over what a server sends for debugging, at each login: paramiko would escape it byte by byte to log it."""
+
+    def _parse_debug(self, m: paramiko.Message) -> None:
+        """Drop the message."""
+
+
 def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
     """Return an authenticated connection to the host that holds the pinned key."""
     pinned, mine = _pinned_key(host), _own_key(host)
     seconds = min(CONNECT_SECONDS, deadline.remaining)
     with product_errors(host):
         sock = socket.create_connection((host.address, host.port), timeout=seconds)
-        transport = paramiko.Transport(sock, packetizer_class=BoundedPacketizer)
+        transport = QuietTransport(sock, packetizer_class=BoundedPacketizer)
     try:
         options = transport.get_security_options()
         options.key_types = _RSA_SIGNATURES if pinned.get_name() == "ssh-rsa" else (pinned.get_name(),)
