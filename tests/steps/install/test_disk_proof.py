@@ -124,7 +124,7 @@ def test_a_tool_that_prints_nonsense_leaves_it_unproven(book: SqlJournal, tool: 
     ("ended", "cause"),
     [
         (Ran(None, "", "", 60.0), "did not answer within"),
-        (Ran(127, "", "command not found", 0.1), "exit code 127: command not found"),
+        (Ran(127, "", "bash: line 1:\ncommand not found", 0.1), "exit code 127: command not found"),
         (Ran(1, "", "", 0.1), "exit code 1: no output"),
     ],
 )
@@ -195,6 +195,13 @@ def test_signatures_that_only_root_reads_are_read_with_sudo(book: SqlJournal) ->
     plain, signed = lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), disk("D1", "sdb") | {"fstype": "xfs"}
     outputs = {"lsblk": plain, "sudo": lsblk(disk("DISK-SN-n1") | ROOT_GPT, signed)}
     assert "holds xfs" in findings(book, BLANKED, outputs)["data_disks"].cause
+
+
+def test_signatures_that_are_there_are_not_read_a_second_time(book: SqlJournal) -> None:
+    """With udev each user reads them: sudo, which a host may refuse, is not needed."""
+    signed = lsblk(disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb"))
+    outputs = {"lsblk": signed, "sudo": Ran(1, "", "a password is required", 0.1)}
+    assert findings(book, BLANKED, outputs)["data_disks"].verdict is Verdict.PASS
 
 
 BY_HOST = RootDisk(chosen_by="host", max_bytes=600_000_000_000)
