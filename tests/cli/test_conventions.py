@@ -258,6 +258,14 @@ def test_help_imports_no_command_of_the_product() -> None:
     assert "clusterctl_cli.commands.cable" in modules("cable", "--help")
 
 
+def test_why_of_one_node_imports_no_check(tmp_path: Path) -> None:
+    """All checks and loads take as long to import as the rest of the command, and an explanation reads findings only."""
+    site = write(tmp_path)
+    found = modules("why", "n2", "--site", str(site))
+    assert "clusterctl.operations.explanation" in found
+    assert not {name for name in found if name.startswith(("clusterctl_burnin.checks", "clusterctl_burnin.loads"))}
+
+
 def test_one_document_in_each_format(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """JSON and YAML are the same document; `name` is one name per line, to be piped on."""
     site = write(tmp_path)

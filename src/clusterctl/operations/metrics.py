@@ -41,7 +41,7 @@ from clusterctl.operations.context import SiteContext, on_replica
 from clusterctl.operations.documents import write_document
 from clusterctl.operations.expected_parts import NOTHING, Expectations, ExpectedParts, expectations
 from clusterctl.operations.gold_pool import spares
-from clusterctl.operations.reports import known_offenders
+from clusterctl.operations.offenders import known_offenders
 from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports.journal import JournalHealth
 

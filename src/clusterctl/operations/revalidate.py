@@ -19,9 +19,9 @@ from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish
+from clusterctl.operations.offenders import repeated
 from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
-from clusterctl.operations.reports import repeated
 from clusterctl.operations.runner import claimed
 from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
