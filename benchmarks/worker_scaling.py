@@ -6,7 +6,7 @@ A site of fake machines (`tests/fake_fleet.py`), whose answers take the time of 
 nodes are ordered as runs of `--run-nodes` nodes; a worker carries out one run at a time, so that many nodes are under
 way in each worker. Real: the journal on a PostgreSQL server of its own (with fsync), the queue, claims, all six steps,
 checks and their judgement, and worker processes, composed of the same parts as `clusterctl worker`. For each number of
-workers the site begins anew.
+workers there is a new site.
 
 linear         throughput of so many workers, by that of so many times one
 CPU            of the workers, and of PostgreSQL, for one node
@@ -173,7 +173,7 @@ def until(condition: Callable[[], bool], what: str, started: Sequence[subprocess
     end = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > end or any(process.poll() is not None for process in started):
-            raise RuntimeError(f"{what}: not reached, or a worker has ended; its log is beside the site")
+            raise RuntimeError(f"{what}: not reached, or a worker has ended; its log is in the folder of the site")
         time.sleep(LOOK_S)
 
 
