@@ -139,7 +139,7 @@ def work(site: Path, name: str, scale: float) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """`run_s`: mean seconds of a run. CPU in seconds; `peak_mib` of the largest worker."""
+    """`run_s`: mean seconds of a run. CPU in seconds; `peak_mib` of the largest worker; `stages` with the causes."""
 
     workers: int
     wall_s: float
@@ -200,7 +200,7 @@ def measure(site: Path, server: PostgresServer, count: int, options: argparse.Na
 
         until(over, "all runs ended", started)
         wall, served = time.monotonic() - began, server_seconds(server) - served
-        stages = Counter(node.stage.value for node in context.nodes())
+        stages = Counter(f"{node.stage.value} {node.cause}".strip() for node in context.nodes())
         lengths = [run_seconds(context, name) for name in ordered]
         cpu, peak = sum(map(cpu_seconds, started)) - before, max(map(peak_mib, started))
     return Measured(
