@@ -134,6 +134,7 @@ JOB: CommandTable = {
     "stop": ("job_run:stop", "Cancel a supervised run."),
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
+    "storage": ("job_storage:storage", "Print what jobs ask of NFS and Lustre, the most first."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
     "diff": ("job_runs:diff", "Print what differs between the manifests of two jobs."),
     "checklist": ("job_runs:checklist", "Answer eight questions about a job of a supervised run."),

@@ -31,7 +31,7 @@ MISSES = {
 
 
 ENOUGH = 10
-"""Fewer excerpts of a layer say little of its precision."""
+"""Fewer excerpts of a layer show little of its precision."""
 
 
 def label(block: list[str]) -> list[str]:
