@@ -25,9 +25,12 @@ from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.pxe.accounts import NAME
 from clusterctl.edges.pxe.accounts import diagnose as diagnose_accounts
 from clusterctl.edges.site import Site
+from clusterctl.edges.site.certificate_record import read_certificates
 from clusterctl.edges.site.contents import check_files, check_secrets, limits, suite
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.edges.site.night_record import read_record
+from clusterctl.fleet.bmc.certificates import NAME as CERTIFICATES
+from clusterctl.fleet.bmc.certificates import diagnose as diagnose_certificates
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.nightly.record import NAME as NIGHTLY
@@ -82,6 +85,16 @@ def check_passwords(site: Site) -> Diagnosis:
             name, f"not encrypted by the site's keys: those of {enumerated(sorted(one.name for one in plain))}", remedy
         )
     return ok(name, f"clusterctl gave one to {len(newest)} BMC{'' if len(newest) == 1 else 's'}, and each took it")
+
+
+def check_certificates(site: Site) -> Diagnosis:
+    """Report BMC certificates that are due by the site's rule, as last read; asks no BMC."""
+    settings = site.settings.bmc.certificates
+    if settings is None:
+        return ok(CERTIFICATES, "the site renews none: bmc.certificates is not set")
+    seen = read_certificates(site.folder / "state")
+    names = [node.name for node in site.with_bmc]
+    return diagnose_certificates(seen, names, datetime.now(UTC), settings.renew_days)
 
 
 # --- journal ----------------------------------------------------------------------------------------------------------
@@ -284,6 +297,7 @@ CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "site": check_site,
     "secrets": check_site_secrets,
     "passwords": check_passwords,
+    CERTIFICATES: check_certificates,
     "journal": check_journal,
     REPLICA: check_replica,
     "nightly": check_nightly,
