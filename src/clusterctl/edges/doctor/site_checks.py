@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import stat
@@ -35,6 +34,7 @@ from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.nightly.record import NAME as NIGHTLY
 from clusterctl.fleet.nightly.record import diagnose
+from clusterctl.formats.identifiers import is_address
 from clusterctl.ports.accounts import Generation
 from clusterctl.site.urls import SQLITE, place_of
 
@@ -240,7 +240,7 @@ def _service_names(site: Site) -> Iterator[str]:
         parts = urlsplit(url)
         named = [host.rpartition(":")[0] or host for host in parse_qs(parts.query).get("host", [])]
         for name in (parts.hostname, *named):
-            if name and not name.startswith("/") and not _is_address(name.strip("[]")):
+            if name and not name.startswith("/") and not is_address(name.strip("[]")):
                 yield name
 
 
@@ -251,14 +251,6 @@ def _resolve(name: str) -> str:
     except (OSError, UnicodeError):
         return ""
     return str(found[0][4][0])
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_service_accounts(site: Site) -> Diagnosis:
