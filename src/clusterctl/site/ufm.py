@@ -24,6 +24,12 @@ class WatchSettings:
     act: Annotated[Flag, Field(description="disable bad links, and enable repaired ones")] = False
     seconds: Annotated[Positive, Field(ge=10, description="from the begin of one pass to the next")] = 300
     limits: Annotated[Words, Field(description="fabric limits by name, or a file")] = "ndr"
+    burn_s: Annotated[int, Field(ge=0, le=3600, description="that free hosts load a repaired link; 0: not at all")] = (
+        300
+    )
+    adaptive: Annotated[
+        Flag, Field(description="switches may route adaptively: a low rate in that load is no fault")
+    ] = True
 
 
 @section
