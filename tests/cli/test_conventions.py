@@ -61,6 +61,7 @@ READS = {
         "cable report",
         "cable counters",
         "cable health",
+        "fabric firmware",
         "cable name",
     ),
     *("incident list", "incident show", "rma list"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.ufm.readers import UfmLinks, alarm_readers
+from clusterctl.edges.ufm.readers import UfmLinks, UfmSystems, alarm_readers
 from clusterctl.operations.context import SiteContext
-from clusterctl.ports import AlarmReader, LinkModel
+from clusterctl.ports import AlarmReader, LinkModel, SystemReader
 
 
 def site_alarm_readers(context: SiteContext) -> dict[str, AlarmReader]:
@@ -17,3 +17,9 @@ def site_link_model(context: SiteContext) -> LinkModel | None:
     """Return the reader of the links that the site's fabric manager has; None where it has none."""
     settings = context.site.settings.fabric.ufm
     return UfmLinks(context.site, settings, CLOCK) if settings is not None else None
+
+
+def site_systems(context: SiteContext) -> SystemReader | None:
+    """Return the reader of the switches that the site's fabric manager has; None where it has none."""
+    settings = context.site.settings.fabric.ufm
+    return UfmSystems(context.site, settings, CLOCK) if settings is not None else None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MasterActivity,
         MasterReader,
         PortAdmin,
+        SystemReader,
         TableReader,
         TelemetryReader,
     )
@@ -86,6 +87,7 @@ __all__ = [
     "Power",
     "Ran",
     "Shell",
+    "SystemReader",
     "TableReader",
     "TelemetryReader",
     "Timer",
@@ -98,7 +100,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
     "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel MasterActivity MasterReader PortAdmin "
-    "TableReader TelemetryReader",
+    "SystemReader TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -66,6 +66,12 @@ class LinkModel(Protocol):
     """Reads the links of the fabric as a fabric manager has them."""
 
     def links(self, deadline: Deadline) -> Observed[tuple[ManagedLink, ...]]: ...
+
+
+class SystemReader(Protocol):
+    """Reads hosts and switches as a fabric manager has them, with their firmware."""
+
+    def systems(self, deadline: Deadline) -> Observed[tuple[ManagedSystem, ...]]: ...
 
 
 class PortAdmin(Protocol):

@@ -11,7 +11,7 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.ufm import site_ufm
 from clusterctl.edges.ufm.api import time_zone
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.ufm.event_log import parse_event_log
 from clusterctl.ports import AlarmReader, Clock, Deadline
@@ -47,6 +47,20 @@ class UfmLinks:
         """Return the links that UFM has."""
         with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
             return ufm.links(deadline.within(self.settings.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class UfmSystems:
+    """Implements `ports.SystemReader` by the REST API."""
+
+    site: Site
+    settings: UfmSettings
+    clock: Clock
+
+    def systems(self, deadline: Deadline) -> Observed[tuple[ManagedSystem, ...]]:
+        """Return the hosts and switches that UFM has."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.systems(deadline.within(self.settings.seconds))
 
 
 @dataclass(frozen=True, slots=True)
