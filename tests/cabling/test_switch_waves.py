@@ -1,4 +1,4 @@
-"""Waves in which switches go out of service: few at once, and nothing that somebody needs."""
+"""Waves in which switches go out of service: few at once, and nothing that is in use."""
 
 from __future__ import annotations
 

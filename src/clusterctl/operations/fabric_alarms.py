@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.ufm.readers import UfmLinks, UfmSystems, alarm_readers
+from clusterctl.edges.ufm.service import UfmService
+from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.ufm_restart import UfmRestart
 from clusterctl.ports import AlarmReader, LinkModel, SystemReader
 
 
@@ -23,3 +26,12 @@ def site_systems(context: SiteContext) -> SystemReader | None:
     """Return the reader of the switches that the site's fabric manager has; None where it has none."""
     settings = context.site.settings.fabric.ufm
     return UfmSystems(context.site, settings, CLOCK) if settings is not None else None
+
+
+def site_ufm_restart(context: SiteContext) -> UfmRestart:
+    """Return the restart of the site's UFM. Raise `UsageError` where the site does not name how."""
+    settings, links = context.site.settings.fabric.ufm, site_link_model(context)
+    if settings is None or links is None or not settings.restart:
+        where, remedy = context.site.where("fabric", "ufm"), "name active and restart (docs/how-to/ufm.md)"
+        raise UsageError("the site does not name how UFM is restarted", where=where, remedy=remedy)
+    return UfmRestart(context, links, UfmService(settings.active, settings.restart))

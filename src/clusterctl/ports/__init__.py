@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         CounterReader,
         FabricReader,
         LinkModel,
+        ManagerService,
         MasterActivity,
         MasterReader,
         PortAdmin,
@@ -74,6 +75,7 @@ __all__ = [
     "Journal",
     "LinkModel",
     "LogEntry",
+    "ManagerService",
     "MasterActivity",
     "MasterReader",
     "Milestone",
@@ -99,8 +101,8 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel MasterActivity MasterReader PortAdmin "
-    "SystemReader TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel ManagerService MasterActivity "
+    "MasterReader PortAdmin SystemReader TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

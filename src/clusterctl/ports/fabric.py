@@ -74,6 +74,16 @@ class SystemReader(Protocol):
     def systems(self, deadline: Deadline) -> Observed[tuple[ManagedSystem, ...]]: ...
 
 
+class ManagerService(Protocol):
+    """The fabric manager as a service of its host."""
+
+    def is_active(self, deadline: Deadline) -> bool:
+        """Return whether it runs on the host that `restart` reaches."""
+        ...
+
+    def restart(self, deadline: Deadline) -> None: ...
+
+
 class PortAdmin(Protocol):
     """Looks at and sets single ports of switches, each by its number at the switch that has `lid` now."""
 
