@@ -62,6 +62,7 @@ READS = {
         "cable counters",
         "cable health",
         "fabric firmware",
+        "fabric jobs",
         "cable name",
     ),
     *("incident list", "incident show", "rma list"),

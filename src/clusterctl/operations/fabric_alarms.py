@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.ufm.readers import UfmLinks, UfmSystems, alarm_readers
+from clusterctl.edges.ufm.readers import UfmJobs, UfmLinks, UfmSystems, alarm_readers
 from clusterctl.edges.ufm.service import UfmService
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.ufm_restart import UfmRestart
-from clusterctl.ports import AlarmReader, LinkModel, SystemReader
+from clusterctl.ports import AlarmReader, JobReader, LinkModel, SystemReader
 
 
 def site_alarm_readers(context: SiteContext) -> dict[str, AlarmReader]:
@@ -35,3 +35,12 @@ def site_ufm_restart(context: SiteContext) -> UfmRestart:
         where, remedy = context.site.where("fabric", "ufm"), "name active and restart (docs/how-to/ufm.md)"
         raise UsageError("the site does not name how UFM is restarted", where=where, remedy=remedy)
     return UfmRestart(context, links, UfmService(settings.active, settings.restart))
+
+
+def site_jobs(context: SiteContext) -> JobReader:
+    """Return the reader of the jobs of the site's UFM. Raise `UsageError` where the site has none."""
+    settings = context.site.settings.fabric.ufm
+    if settings is None:
+        where, remedy = context.site.where("fabric", "ufm"), "name it (docs/how-to/ufm.md)"
+        raise UsageError("the site has no UFM", where=where, remedy=remedy)
+    return UfmJobs(context.site, settings, CLOCK)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AlarmReader,
         CounterReader,
         FabricReader,
+        JobReader,
         LinkModel,
         ManagerService,
         MasterActivity,
@@ -72,6 +73,7 @@ __all__ = [
     "InstallStatus",
     "InstallTarget",
     "Installer",
+    "JobReader",
     "Journal",
     "LinkModel",
     "LogEntry",
@@ -101,8 +103,8 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel ManagerService MasterActivity "
-    "MasterReader PortAdmin SystemReader TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader JobReader LinkModel ManagerService "
+    "MasterActivity MasterReader PortAdmin SystemReader TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

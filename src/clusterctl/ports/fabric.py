@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
+from clusterctl.fleet.fabric.manager_jobs import ManagerJob
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -72,6 +73,16 @@ class SystemReader(Protocol):
     """Reads hosts and switches as a fabric manager has them, with their firmware."""
 
     def systems(self, deadline: Deadline) -> Observed[tuple[ManagedSystem, ...]]: ...
+
+
+class JobReader(Protocol):
+    """Reads the jobs of a fabric manager."""
+
+    def jobs(self, deadline: Deadline, parent: str = "") -> Observed[tuple[ManagerJob, ...]]:
+        """Return all jobs, or the parts of one."""
+        ...
+
+    def job(self, id_: str, deadline: Deadline) -> Observed[ManagerJob]: ...
 
 
 class ManagerService(Protocol):
