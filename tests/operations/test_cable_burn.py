@@ -187,6 +187,19 @@ def test_the_burn_of_one_link_leaves_other_burns_and_drains_alone(context, world
     assert unfinished.subject == "earlier"
 
 
+def test_what_a_killed_burn_left_drained_is_given_back(context, world):
+    """Gold nodes only, and none while a burn runs; drains of others stay."""
+    nightly, own = "clusterctl:nightly:run-1", "clusterctl:cable-burn:run-0"
+    scheduler = FakeScheduler(NAMES, reasons={"node6": own, "node7": own, "node8": nightly})
+    site = connected(context, world, scheduler)
+    claims = context.journal.claim([operation.CLAIM], "another-run")
+    assert operation.give_back_left(site) == {}
+    assert "node7" in scheduler.reasons
+    context.journal.release(claims.granted.values())
+    assert operation.give_back_left(site) == {}
+    assert scheduler.reasons == {"node6": own, "node8": nightly}
+
+
 def test_gold_nodes_have_jobs_again_after_a_burn_that_was_stopped(context, world):
     scheduler = FakeScheduler(NAMES)
     control = Control()

@@ -393,6 +393,26 @@ def _taken(
         stuck.update(lender.give_back([*taken, *ours]))
 
 
+def give_back_left(context: SiteContext) -> Mapping[str, str]:
+    """Give gold nodes back to the scheduler that a killed burn keeps jobs off; none while a burn runs.
+
+    Return those that cannot be given back, with the reason.
+    """
+    claims = context.journal.claim([CLAIM], context.run)
+    if CLAIM not in claims.granted:
+        return {}
+    try:
+        with closing(context.adapters(Access.READ)) as adapters:
+            if adapters.scheduler is None:
+                return {}
+            lender, now = PartnerLender(context, adapters.scheduler, PURPOSE), CLOCK.now()
+            left = {name for name, use in lender.occupancy().items() if _is_left(use)}
+            gold = [node.name for node in context.journal.summaries() if node.name in left and node.in_pool(now)]
+            return lender.give_back(gold)
+    finally:
+        context.journal.release(claims.granted.values())
+
+
 @contextmanager
 def _claimed(
     context: SiteContext, states: Sequence[NodeState], chosen: _Hosts, control: Control

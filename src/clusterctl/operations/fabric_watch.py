@@ -315,7 +315,10 @@ class _Pass:
         then the subnet manager routes packets over it. `stuck` receives hosts that cannot be given back, and why.
         """
         due = [one for one in self._out() if one.enabling and _between(seen, one) and self.burner.is_due(one)]
-        if not due or self.control.cancelled.is_set():
+        if self.control.cancelled.is_set():
+            return
+        if not due:
+            stuck.update(self._given_back())
             return
         stuck.update(self.burner.load(due))
         for one in due:
@@ -394,6 +397,15 @@ class _Pass:
         if not found.verdict.admits:
             return "; ".join(finding.cause for finding in found.findings), ""
         return "", f"BER below {found.proven_ber:g} over {found.seconds:.0f} s; {burned}" if burned else ""
+
+    def _given_back(self) -> Mapping[str, str]:
+        """Give back hosts that a killed burn keeps jobs off; return those that stay so, with the reason."""
+        if self.context.site.settings.scheduler is None:
+            return {}
+        try:
+            return cable_burn.give_back_left(self.context)
+        except UNREADABLE as error:
+            return {"the scheduler": error.message}
 
     def _failed_in_burn(self, isolator: Isolator, one: DisabledPort) -> Outcome:
         try:
