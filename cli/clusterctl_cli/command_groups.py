@@ -126,6 +126,9 @@ CABLE: CommandTable = {
 FABRIC: CommandTable = {
     "watch": ("fabric:watch", "Judge links; disable bad ones, bring repaired ones back."),
     "repaired": ("fabric:repaired", "Report that disabled links are repaired."),
+    "jobs": ("fabric_jobs:jobs", "List the jobs of UFM, or follow them to their end."),
+    "restart": ("fabric_restart:restart", "Restart a UFM whose model of the fabric is stale."),
+    "firmware": ("fabric_firmware:firmware", "List firmware of switches and transceivers; plan waves of switches."),
 }
 JOB: CommandTable = {
     "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),

@@ -61,6 +61,8 @@ READS = {
         "cable report",
         "cable counters",
         "cable health",
+        "fabric firmware",
+        "fabric jobs",
         "cable name",
     ),
     *("incident list", "incident show", "rma list"),
