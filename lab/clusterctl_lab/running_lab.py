@@ -19,6 +19,7 @@ from clusterctl_lab.emulators.fabric import LabFabric, trunks
 from clusterctl_lab.emulators.maas import LabMaas, serve_maas
 from clusterctl_lab.emulators.maas.metal import Netting, read_boot_files, serve_netboot
 from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish.download import download
 from clusterctl_lab.fault_injection import inject_all
 from clusterctl_lab.healthy import build, with_roce
 from clusterctl_lab.host_files import in_share, on_disk, skeleton, write_lower
@@ -195,7 +196,8 @@ class RunningLab:
         bmcs = [machine.bmc for machine in self.world.machines.values()]
         await self._platform.add_addresses([bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD])
         self.world.on_change(self._show_bmc)
-        serving = Serving(expired=ca.expired_certificate_for, opened=self._opened)
+        fetch = partial(download, opened=self._opened)
+        serving = Serving(expired=ca.expired_certificate_for, fetch=fetch, opened=self._opened)
         redfish = await serve_bmcs(self.world, ca.certificate_for, serving=serving)
         self._stack.push_async_callback(redfish.close)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 CLONE_NEWNET = 0x40000000
 """<linux/sched.h>; Python has `os.setns` from 3.12 on."""
@@ -41,6 +42,11 @@ def bound(opened: OpenSocket, address: str, port: int) -> socket.socket:
         found.close()
         raise
     return found
+
+
+def factory(opened: OpenSocket) -> Callable[[Any], socket.socket]:
+    """Return what aiohttp opens its sockets by: it gets a row of getaddrinfo(3)."""
+    return lambda found: opened(str(found[4][0]))
 
 
 def _entered(namespace: Path, address: str) -> socket.socket:

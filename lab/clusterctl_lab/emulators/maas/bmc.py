@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 
 import aiohttp
 
-from clusterctl_lab.sockets import OpenSocket, plain
+from clusterctl_lab.sockets import OpenSocket, factory, plain
 
 log = logging.getLogger(__name__)
 
@@ -139,9 +139,7 @@ class _Bmc:
         login = f"{parameters.get('power_user', '')}:{parameters.get('power_pass', '')}"
         self._http = aiohttp.ClientSession(
             headers={"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"},
-            connector=aiohttp.TCPConnector(
-                ssl=tls, force_close=True, socket_factory=lambda found: opened(str(found[4][0]))
-            ),
+            connector=aiohttp.TCPConnector(ssl=tls, force_close=True, socket_factory=factory(opened)),
             timeout=TIMEOUT,
         )
 
