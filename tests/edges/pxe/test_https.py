@@ -78,7 +78,7 @@ def served(tmp_path: Path) -> Iterator[ServedOverTls]:
 
 
 def test_firmware_loads_one_program(served: ServedOverTls) -> None:
-    """HEAD tells its size and changes nothing; GET has kernel, initial file system and the attempt's command line."""
+    """HEAD gives its size and changes nothing; GET has kernel, initial file system and the attempt's command line."""
     path = f"/efi/{served.ticket}.efi"
     head = served.call("HEAD", path)
     assert (head.status_code, head.headers["Content-Type"]) == (200, "application/efi")
@@ -91,7 +91,7 @@ def test_firmware_loads_one_program(served: ServedOverTls) -> None:
 
 
 def test_only_the_sites_authority_counts(served: ServedOverTls) -> None:
-    """A client with another authority gets nothing, nor does one that speaks plain HTTP."""
+    """A client with another authority gets nothing, nor does one of plain HTTP."""
     with pytest.raises(requests.exceptions.SSLError):
         served.call("GET", f"/efi/{served.ticket}.efi", ca=served.other_ca)
     with pytest.raises(requests.exceptions.ConnectionError):
@@ -99,7 +99,7 @@ def test_only_the_sites_authority_counts(served: ServedOverTls) -> None:
     assert served.state is AttemptState.ARMED
 
 
-def test_nobody_else_gets_the_token(served: ServedOverTls) -> None:
+def test_no_other_client_gets_the_token(served: ServedOverTls) -> None:
     """Card and serial, which any neighbour can know, give no script; a wrong ticket gives no program."""
     script = served.call("GET", f"/boot/{MAC}.ipxe?serial={SERIAL}").text
     assert "boots over HTTPS" in script
@@ -115,7 +115,7 @@ def test_nobody_else_gets_the_token(served: ServedOverTls) -> None:
 
 
 def test_a_program_from_elsewhere(tmp_path: Path) -> None:
-    """Whoever has read the URI in the BMC, and asks from another address than the reserved one: nothing, and a note."""
+    """A client that has read the URI in the BMC, and asks from another address than the reserved one: nothing, and a note."""
     with serving(tmp_path, ConnectionLimits(), only_from="192.0.2.17") as served:
         assert served.call("GET", f"/efi/{served.ticket}.efi").status_code == 404
         assert "asked for its installer and got no answer" in served.attempts.noted(served.attempt)
@@ -130,7 +130,7 @@ def test_an_attempt_for_ipxe_has_no_program(tmp_path: Path) -> None:
 
 
 def test_the_report_names_the_card(served: ServedOverTls) -> None:
-    """Firmware does not tell by which card it booted: the deployer's report does. No other machine's card counts."""
+    """Firmware does not report by which card it booted: the deployer's report does. No other machine's card counts."""
     url = f"/t/{served.attempt.token}/report"
     for card, known in (("02:00:00:00:00:99", None), (MAC, MAC)):
         body = f"{report()}booted={card}\n"
@@ -167,7 +167,7 @@ def test_firmware_without_forward_secrecy(served: ServedOverTls) -> None:
         assert secured.cipher() == ("AES256-GCM-SHA384", "TLSv1.2", 256)
 
 
-def test_who_never_agrees_on_a_key_holds_a_place(tmp_path: Path) -> None:
+def test_a_client_without_a_key_holds_a_place(tmp_path: Path) -> None:
     """Connections count from their first byte on: one address cannot hold more by keeping TLS waiting."""
     with serving(tmp_path, ConnectionLimits(shake_s=600, per_host=3)) as served:
         waiting = [socket.create_connection(("127.0.0.1", served.port), timeout=600) for _ in range(3)]
@@ -179,7 +179,7 @@ def test_who_never_agrees_on_a_key_holds_a_place(tmp_path: Path) -> None:
         assert served.call("HEAD", f"/efi/{served.ticket}.efi").status_code == 200
 
 
-def test_who_never_agrees_on_a_key_is_dropped(tmp_path: Path) -> None:
+def test_a_client_without_a_key_is_dropped(tmp_path: Path) -> None:
     """After the time that TLS has."""
     with (
         serving(tmp_path, ConnectionLimits(shake_s=1)) as served,

@@ -80,7 +80,7 @@ def booted(folder: Path, image: OsImage, authority: BootAuthority) -> Iterator[B
     settings = PxeSettings("eth0", GATEWAY, BOOT, port, dhcp=Dhcp.PROXY, image=image.name, tls=tls)
     attempts = AttemptStore(folder / "machines")
     factory = AttemptFactory(settings, ImageProfile(settings, BootFolder(BOOT)), CLOCK)
-    target = replace(TARGET, serial=SERIAL, disk=ROOT, macs=(Mac("02:00:00:00:00:77"), Mac(MAC)))
+    target = replace(TARGET, serial=SERIAL, root_disk=ROOT, macs=(Mac("02:00:00:00:00:77"), Mac(MAC)))
     attempt = attempts.put(*factory.arm(target))
     uri = f"{settings.base}/efi/{start_ticket(attempt.token)}.efi"
     setup = Setup(

@@ -544,7 +544,7 @@ def test_over_https_the_authority_comes_first(tmp_path: Path) -> None:
 
 
 def test_over_https_the_command_line_names_the_service_key(tmp_path: Path) -> None:
-    """And all cards of the machine: its firmware does not tell by which it boots."""
+    """And all cards of the machine: its firmware does not report by which it boots."""
     world = World(tmp_path, tls=TLS)
     world.begin()
     attempt = world.attempts.find(TARGET.name)

@@ -163,7 +163,7 @@ def _deployer(settings: PxeSettings, store: Store) -> Deployer:
 def _boot_files(settings: PxeSettings, store: Store, target: InstallTarget, token: str) -> BootFiles:
     deployer = _deployer(settings, store)
     card, key, stub = "{bootif}", "", ""
-    if settings.tls is not None:  # firmware does not tell by which card it boots
+    if settings.tls is not None:  # firmware does not report by which card it boots
         card, key = ",".join(map(scripts.bootif, target.macs)), f"clusterctl.key={settings.tls.key_pin} "
         stub = deployer.stub_path
     arguments = (

@@ -119,7 +119,7 @@ class LimitedConnection(H11Protocol):
 
 
 class LimitedTls(SSLProtocol):
-    """TLS of one connection. It counts from its first byte on: whoever never agrees on a key holds a place, too."""
+    """TLS of one connection. It counts from its first byte on: a client that never agrees on a key holds a place."""
 
     def __init__(
         self, inner: LimitedConnection, context: ssl.SSLContext, counted: OpenConnections, limits: ConnectionLimits

@@ -25,8 +25,8 @@ port_of() {
     return 1
 }
 
-# The ports of BOOTIF that have drivers. After a boot over HTTPS it names all of the machine's, since its firmware does not
-# tell the kernel by which it booted.
+# The ports of BOOTIF that have drivers. After a boot over HTTPS it names all of the machine's: firmware does not report which
+# one booted.
 boot_ports() {
     echo "$1" | tr ',' '\n' | while read -r address; do
         port_of "$address"
