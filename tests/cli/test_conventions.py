@@ -40,7 +40,7 @@ ASKING = re.compile(r"\bclick\.(?:prompt|confirm|getchar|pause)\(|\bgetpass\.get
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
-    *("explain", "job stacks", "job pattern", "job list", "job diff", "job checklist", "logs"),
+    *("explain", "job stacks", "job storage", "job pattern", "job list", "job diff", "job checklist", "logs"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *(
         "power status",
@@ -61,6 +61,8 @@ READS = {
         "cable report",
         "cable counters",
         "cable health",
+        "fabric firmware",
+        "fabric jobs",
         "cable name",
     ),
     *("incident list", "incident show", "rma list"),

@@ -10,7 +10,7 @@ from typing import Self
 
 from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.codec import inventory_to_data
-from clusterctl.fleet.errors import EdgeError, UnreachableError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, Serial
@@ -129,14 +129,14 @@ class FakeInstaller:
 class FakeShell:
     """A host that answers `answers[name]`; an absent one is unreachable.
 
-    Its drives: `outputs` by the command's first word, else it runs from the one disk that `inventory` gives it. `held`:
-    the host keys that it was held to.
+    Its drives: `outputs` by the command's first word, else it runs from the one disk that `inventory` gives it; an error
+    there is raised, and a `Ran` is returned as it is. `held`: the host keys that it was held to.
     """
 
     answers: dict[str, str]
     error: EdgeError | None = None
     tries: int = 0
-    outputs: dict[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str | Ran | ClusterctlError] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
@@ -147,7 +147,10 @@ class FakeShell:
         if host.name not in self.answers:
             raise UnreachableError("no route")
         reported = {"cat": self.answers[host.name], **disks(f"DISK-SN-{host.name}"), **self.outputs}
-        return Observed(Ran(0, reported[argv[0]], "", 0.1), seen(argv[0]))
+        output = reported[argv[0]]
+        if isinstance(output, ClusterctlError):
+            raise output
+        return Observed(output if isinstance(output, Ran) else Ran(0, output, "", 0.1), seen(argv[0]))
 
 
 def disks(serial: str) -> dict[str, str]:

@@ -101,7 +101,7 @@ def become(texts: list[str], arguments: list[str], descriptors: tuple[int, int, 
         for source, target in ((out, 1), (err, 2), (waits, 3), (nowhere, 0)):
             os.dup2(source, target)
         os.closerange(4, max(*descriptors, nowhere) + 1)
-        if not os.read(3, 1):  # who would read our answer is gone
+        if not os.read(3, 1):  # the bundle has ended
             os._exit(0)
         os.close(3)
         sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
@@ -112,7 +112,9 @@ def become(texts: list[str], arguments: list[str], descriptors: tuple[int, int, 
         sys.path[:] = [place for place in sys.path if place and "-packages" not in place]
         program = sys.modules["__main__"] = types.ModuleType("__main__")
         code = ended_with(texts[0], program)
-        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 — its threads end first, as in any Python
+        for thread in threading.enumerate():  # they end first, as in any Python
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join()
         sys.stdout.flush()
         sys.stderr.flush()
     finally:

@@ -66,6 +66,7 @@ from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl.steps.job_collection import JobCollector
 from clusterctl.steps.job_tail import TailReader
+from clusterctl.steps.storage_clients import StorageReader
 from clusterctl_burnin.host_requirements import HostRequirements, StorageSource
 from clusterctl_burnin.suites.suite import Suite
 
@@ -252,6 +253,11 @@ class StepFactory:
         """Return what reads the logs of running jobs."""
         states = {state.name: state for state in self._context.journal.states()}
         return TailReader(self._adapters.shell, self._ssh, states)
+
+    def storage_reader(self) -> StorageReader:
+        """Return what reads the storage clients of nodes."""
+        states = {state.name: state for state in self._context.journal.states()}
+        return StorageReader(self._adapters.shell, self._ssh, states, self._settings.parallel.checks)
 
     def leaves(self) -> Mapping[str, str]:
         """Return the leaf switches of each node by the wiring plans; none without a plan."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.fleet.event import Kind, Stream, node_event
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -16,7 +18,7 @@ from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.node import NodeIdentified, RootDiskProven
-from clusterctl.ports import InstallState, InstallStatus, Milestone
+from clusterctl.ports import InstallState, InstallStatus, Milestone, Ran
 from tests.events import data_of
 from tests.steps.fakes import FakeInstaller, FakeShell, identified
 from tests.steps.install.test_install import greeting, install
@@ -31,7 +33,9 @@ def payloads(book: SqlJournal, kind: Kind) -> list[Any]:
 
 
 def findings(
-    book: SqlJournal, report: InstallStatus = NOTHING, outputs: dict[str, str] | None = None
+    book: SqlJournal,
+    report: InstallStatus = NOTHING,
+    outputs: Mapping[str, str | Ran | ClusterctlError] | None = None,
 ) -> dict[str, Finding]:
     """Of a machine that is installed, with these reports of its installer and host."""
     shell = FakeShell({"n1": greeting("n1")}, outputs=outputs or {})
@@ -115,6 +119,47 @@ def test_a_tool_that_prints_nonsense_leaves_it_unproven(book: SqlJournal, tool: 
     assert tool in finding.cause
 
 
+@pytest.mark.parametrize("tool", ["lsblk", "findmnt"])
+@pytest.mark.parametrize(
+    ("ended", "cause"),
+    [
+        (Ran(None, "", "", 60.0), "did not answer within"),
+        (Ran(127, "", "bash: line 1:\ncommand not found", 0.1), "exit code 127: command not found"),
+        (Ran(1, "", "", 0.1), "exit code 1: no output"),
+    ],
+)
+def test_a_tool_that_fails_leaves_it_unproven(book: SqlJournal, tool: str, ended: Ran, cause: str) -> None:
+    """The cause has what the tool itself gave; a drive that hangs in the kernel keeps lsblk for ever."""
+    finding = findings(book, outputs={tool: ended})["root_disk_booted"]
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert f"{tool}: " in finding.cause
+    assert cause in finding.cause
+
+
+@pytest.mark.parametrize(
+    ("drives", "verdict"), [((OURS, DATA), Verdict.INCONCLUSIVE), (None, Verdict.NOT_APPLICABLE)], ids=["read", "not"]
+)
+def test_without_lsblk_drives_that_the_installer_read_are_unproven(
+    book: SqlJournal, drives: tuple[KernelDrive, ...] | None, verdict: Verdict
+) -> None:
+    """What was not read before cannot be compared; what was read has to be."""
+    found = findings(book, InstallStatus(InstallState.ABSENT, drives=drives), {"lsblk": Ran(1, "", "", 0.1)})
+    assert found["data_disks"].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("tool", "report"),
+    [("lsblk", "read"), ("findmnt", "read"), ("sudo", "read"), ("sudo", "blanked")],
+    ids=["lsblk", "findmnt", "fingerprints", "signatures"],
+)
+def test_an_interruption_is_no_finding_on_a_drive(book: SqlJournal, tool: str, report: str) -> None:
+    """Ctrl-C while a host is asked ends the step: nothing is recorded of drives that were not read."""
+    reports = {"read": InstallStatus(InstallState.ABSENT, drives=(OURS, DATA)), "blanked": BLANKED}
+    unsigned = lsblk(disk("DISK-SN-n1"), disk("D1", "sdb"))
+    with pytest.raises(CancelledError):
+        findings(book, reports[report], {"lsblk": unsigned, tool: CancelledError("interrupted")})
+
+
 @pytest.mark.parametrize(
     ("answer", "verdict"),
     [
@@ -161,6 +206,13 @@ def test_signatures_that_only_root_reads_are_read_with_sudo(book: SqlJournal) ->
     plain, signed = lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), disk("D1", "sdb") | {"fstype": "xfs"}
     outputs = {"lsblk": plain, "sudo": lsblk(disk("DISK-SN-n1") | ROOT_GPT, signed)}
     assert "holds xfs" in findings(book, BLANKED, outputs)["data_disks"].cause
+
+
+def test_signatures_that_are_there_are_not_read_a_second_time(book: SqlJournal) -> None:
+    """With udev each user reads them: sudo, which a host may refuse, is not needed."""
+    signed = lsblk(disk("DISK-SN-n1") | ROOT_GPT, disk("D1", "sdb"))
+    outputs = {"lsblk": signed, "sudo": Ran(1, "", "a password is required", 0.1)}
+    assert findings(book, BLANKED, outputs)["data_disks"].verdict is Verdict.PASS
 
 
 BY_HOST = RootDisk(chosen_by="host", max_bytes=600_000_000_000)
