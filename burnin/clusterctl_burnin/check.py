@@ -110,7 +110,7 @@ class Watch:
 MALFORMED = (ArithmeticError, LookupError, RecursionError, ValueError)
 """Errors that Python raises where text is not the number, address or list that a parser takes it for."""
 _SOUND = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
-EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate", "soak"})
+EVERY_SUITE = frozenset({"bootstrap", "hunt", "hunt-training", "nightly", "revalidate", "soak"})
 
 
 @dataclass(frozen=True, slots=True)

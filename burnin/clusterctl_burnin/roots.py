@@ -36,7 +36,7 @@ _ASK_THE_DRIVER = _GPU_CHECKS | {"nvidia_driver", "dcgm_exporter", "container_pe
 _HCA_CHECKS = frozenset(
     {"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers", "roce"}
 )
-_LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail", "hang_hunt"})
+_LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail", "hang_hunt", "training"})
 _RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
 """Loads that measure each adapter by itself."""
 

@@ -126,6 +126,9 @@ CABLE: CommandTable = {
 FABRIC: CommandTable = {
     "watch": ("fabric:watch", "Judge links; disable bad ones, bring repaired ones back."),
     "repaired": ("fabric:repaired", "Report that disabled links are repaired."),
+    "jobs": ("fabric_jobs:jobs", "List the jobs of UFM, or follow them to their end."),
+    "restart": ("fabric_restart:restart", "Restart a UFM whose model of the fabric is stale."),
+    "firmware": ("fabric_firmware:firmware", "List firmware of switches and transceivers; plan waves of switches."),
 }
 JOB: CommandTable = {
     "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),
@@ -134,6 +137,7 @@ JOB: CommandTable = {
     "stop": ("job_run:stop", "Cancel a supervised run."),
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
+    "storage": ("job_storage:storage", "Print what jobs ask of NFS and Lustre, the most first."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
     "diff": ("job_runs:diff", "Print what differs between the manifests of two jobs."),
     "checklist": ("job_runs:checklist", "Answer eight questions about a job of a supervised run."),

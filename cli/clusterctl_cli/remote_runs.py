@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.job_client import JobClient, is_single, part_of
-from clusterctl.operations.job_inputs import ManifestInputs, UserRunRequest
+from clusterctl.operations.job_inputs import JobRunRequest, ManifestInputs
 from clusterctl_cli.approval import Flags, approve
 from clusterctl_cli.text import echo
 
 Document = Mapping[str, Any]
 
 
-def order(client: JobClient, request: UserRunRequest, flags: Flags) -> Document | None:
+def order(client: JobClient, request: JobRunRequest, flags: Flags) -> Document | None:
     """Preview, ask, order and submit; return the run, None for `--dry-run`. What is refused leaves no open run."""
     preview, approved = client.preview(request)
     if not approve(preview, flags):
@@ -57,11 +56,9 @@ def _attempt(one: Document) -> str:
     return f"attempt {one.get('attempt')} is {job} on {len(one.get('nodes') or ())} nodes{ended}"
 
 
-def request_of(options: Any, common: Mapping[str, Any], inputs: ManifestInputs) -> UserRunRequest:
+def request_of(options: Any, common: Mapping[str, Any], inputs: ManifestInputs) -> JobRunRequest:
     """Return the order for the service: paths as this machine has them, and how it reaches the services."""
     if not is_single(options.script):
         remedy = "remove --array (or hetjob) from its #SBATCH lines, and order one run for each task"
         raise UsageError("it asks Slurm for several jobs", where=str(options.script), remedy=remedy)
-    folder: Path = common["folder"]
-    texts = {**common, "script": str(options.script.resolve()), "folder": str(folder.resolve())}
-    return UserRunRequest(**texts, part=part_of(inputs))
+    return JobRunRequest(**common, part=part_of(inputs))

@@ -7,7 +7,7 @@ from typing import Any
 
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.reporting.offenders import WINDOW, Offence, Offenders
-from clusterctl.operations.reports import offender_text, part_text
+from clusterctl.operations.offenders import offender_text, part_text
 
 
 def offenders_lines(found: Offenders, names: Mapping[NodeId, str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -11,6 +12,7 @@ from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.keys import ssh_key_pair
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.site_files import SSH_USER
+from clusterctl_lab.sockets import OpenSocket, plain
 from clusterctl_lab.world import World
 
 SSH_PORT = 22
@@ -18,9 +20,9 @@ ANSWER_SECONDS = 60.0
 RETRY_SECONDS = 0.1
 
 
-async def install_all(world: World, authorized_key: str) -> str:
+async def install_all(world: World, authorized_key: str, opened: OpenSocket = plain) -> str:
     """Install, power on, and wait until each SSH server answers; machines that never boot are left out, and
-    hosts that a fault keeps silent are not waited for.
+    hosts that a fault keeps silent are not waited for. `opened` opens the sockets to them.
 
     Returns the hosts' keys as known_hosts(5).
     """
@@ -38,7 +40,7 @@ async def install_all(world: World, authorized_key: str) -> str:
     await asyncio.gather(*(install(machine) for machine in bootable))
     boots = (world.states[machine.name].boot_task for machine in bootable)
     await asyncio.gather(*(task for task in boots if task is not None))
-    await asyncio.gather(*(_answers(machine) for machine in bootable if not _is_silent(machine)))
+    await asyncio.gather(*(_answers(machine, opened) for machine in bootable if not _is_silent(machine)))
     return "".join(f"{machine.address} {keys[machine.name][1]}\n" for machine in bootable)
 
 
@@ -58,9 +60,9 @@ def _is_silent(machine: Machine) -> bool:
     return system.frozen or system.sshd_stopped or system.network_lost
 
 
-async def _answers(machine: Machine) -> None:
+async def _answers(machine: Machine, opened: OpenSocket) -> None:
     give_up = time.monotonic() + ANSWER_SECONDS
-    while not (await _banner(machine.address)).startswith(b"SSH-2.0"):
+    while not (await _banner(machine.address, opened)).startswith(b"SSH-2.0"):
         if time.monotonic() > give_up:
             raise EnvironmentBrokenError(
                 f"its SSH server does not answer within {ANSWER_SECONDS:.0f} s",
@@ -70,14 +72,25 @@ async def _answers(machine: Machine) -> None:
         await asyncio.sleep(RETRY_SECONDS)
 
 
-async def _banner(address: str) -> bytes:
+async def _banner(address: str, opened: OpenSocket) -> bytes:
     """Return the first line that the server sends; empty while no server listens."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            reader, writer = await asyncio.open_connection(address, SSH_PORT)
+            reader, writer = await asyncio.open_connection(sock=await _connected(address, opened))
             try:
                 return await reader.readline()
             finally:
                 writer.close()
     except (OSError, TimeoutError):
         return b""
+
+
+async def _connected(address: str, opened: OpenSocket) -> socket.socket:
+    own = await asyncio.to_thread(opened, address)
+    own.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(own, (address, SSH_PORT))
+    except BaseException:
+        own.close()
+        raise
+    return own

@@ -55,6 +55,9 @@ def changes(settings: LabSettings) -> Iterator[str]:
     names, paths = LabNames(settings.name), settings.paths
     services = ", ".join(_services(settings))
     yield f"interface {names.uplink} with the addresses of {settings.subnet} that the lab serves ({services})"
+    if pods := settings.layout.pods:
+        found = [name for pod in pods for name in (names.controller(pod.number), names.equipment(pod.number))]
+        yield f"network namespaces {', '.join(found)}"
     if settings.virtual:
         yield f"{settings.hosts} virtual machines of {MEMORY_MIB} MiB, while they have power; drives in {paths.state}"
     else:

@@ -48,10 +48,12 @@ class Requests:
 
     def _row(self, machine: Machine, state: MachineState) -> dict[str, Any]:
         installed = self._lab.installed(machine)
+        pod = self._lab.settings.layout.pod(machine.index)
         return {
             "name": machine.name,
             "rack": machine.rack,
             "unit": machine.unit,
+            "pod": pod.number if pod else 0,
             "bmc": machine.bmc.address,
             "address": machine.address,
             "power": "on" if state.power else "off",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -17,20 +19,24 @@ from clusterctl_lab.emulators.fabric import LabFabric, trunks
 from clusterctl_lab.emulators.maas import LabMaas, serve_maas
 from clusterctl_lab.emulators.maas.metal import Netting, read_boot_files, serve_netboot
 from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish.download import download
 from clusterctl_lab.fault_injection import inject_all
 from clusterctl_lab.healthy import build, with_roce
 from clusterctl_lab.host_files import in_share, on_disk, skeleton, write_lower
 from clusterctl_lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl_lab.hosts.names import LabNames
+from clusterctl_lab.hosts.pods import open_socket
 from clusterctl_lab.image import ensure_image, host_release
 from clusterctl_lab.installed import install_all
 from clusterctl_lab.keys import make_keys
+from clusterctl_lab.layout import Pod
 from clusterctl_lab.machine import BmcCondition, Machine
 from clusterctl_lab.metal import BOOT_FOLDER, MetalSettings, QemuMetal, as_metal, inject_metal
 from clusterctl_lab.metal.packages import metal_packages
 from clusterctl_lab.settings import LabSettings
 from clusterctl_lab.site_directory import SiteDirectory
 from clusterctl_lab.site_files import SiteFacts, host_variables, metal_variables, render
+from clusterctl_lab.sockets import OpenSocket
 from clusterctl_lab.variation import healthy
 from clusterctl_lab.world import World
 
@@ -65,6 +71,7 @@ class RunningLab:
         self._healthy = _machines(settings, self._keys.bmc_password)
         machines = _with_faults(self._healthy, settings)
         self.world = World(self._layout, machines, settings.delays, healthy=self._healthy)
+        self._opened = open_socket(LabNames(settings.name), self._layout)
         self._stack = AsyncExitStack()
         self._platform: Platform
 
@@ -151,7 +158,7 @@ class RunningLab:
         known_hosts = ""
         if self.settings.installed:
             self._progress(f"installing and booting {len(self.world.machines)} hosts")
-            known_hosts = await install_all(self.world, self._keys.ssh_public)
+            known_hosts = await install_all(self.world, self._keys.ssh_public, self._opened)
         await self._write_site(ca, host_variables(packages, self._layout.apt), known_hosts)
 
     async def _start_hosts(self, image: Path, packages: Path) -> None:
@@ -189,18 +196,32 @@ class RunningLab:
         bmcs = [machine.bmc for machine in self.world.machines.values()]
         await self._platform.add_addresses([bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD])
         self.world.on_change(self._show_bmc)
-        redfish = await serve_bmcs(self.world, ca.certificate_for, serving=Serving(expired=ca.expired_certificate_for))
+        fetch = partial(download, opened=self._opened)
+        serving = Serving(expired=ca.expired_certificate_for, fetch=fetch, opened=self._opened)
+        redfish = await serve_bmcs(self.world, ca.certificate_for, serving=serving)
         self._stack.push_async_callback(redfish.close)
 
     async def _start_apt(self, packages: Path) -> None:
-        await self._platform.add_addresses([self._layout.apt])
-        apt = await serve_apt(packages, self._layout.apt)
-        self._stack.push_async_callback(apt.close)
+        """Serve the packages; in a lab that is split at the same address in each pod."""
+        address, pods = self._layout.apt, self._layout.pods
+        if not pods:
+            await self._platform.add_addresses([address])
+        places: list[OpenSocket] = [partial(self._opened_in, pod) for pod in pods]
+        for opened in places or [self._opened]:
+            apt = await serve_apt(packages, address, opened=opened)
+            self._stack.push_async_callback(apt.close)
+
+    def _opened_in(self, pod: Pod, _address: str) -> socket.socket:
+        """Open a socket in the pod, for an address that each pod has."""
+        return self._opened(pod.gateways[0])
 
     async def _start_maas(self, ca: LabCa) -> LabMaas:
         await self._platform.add_addresses([self._layout.maas])
         maas = await serve_maas(
-            self.world, ca.certificate_for, self._keys.maas_api_key, port=MAAS_PORT, bmc_ca=ca.ca_file
+            *(self.world, ca.certificate_for, self._keys.maas_api_key),
+            port=MAAS_PORT,
+            bmc_ca=ca.ca_file,
+            opened=self._opened,
         )
         self._stack.push_async_callback(maas.close)
         return maas

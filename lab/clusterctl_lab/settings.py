@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.hosts.names import RUN, STATE, LabNames
-from clusterctl_lab.layout import Layout
+from clusterctl_lab.layout import HOSTS_PER_POD, Layout
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays
 
@@ -56,7 +56,8 @@ class LabSettings:
     """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line, `seed` is what
     its machines' healthy values are drawn from; `vendors` are used in turn; `metal` is a `MetalKind`,
     `os_image` what virtual metal shall be installed with, by its name in the boot folder; `installer` is an
-    `InstallerKind`, empty: PXE for virtual metal, MAAS for the others; `fabric` is a `FabricKind`.
+    `InstallerKind`, empty: PXE for virtual metal, MAAS for the others; `fabric` is a `FabricKind`;
+    `pods` is how many management networks the machines are split over.
     """
 
     name: str
@@ -73,6 +74,7 @@ class LabSettings:
     os_image: str = ""
     installer: str = ""
     fabric: str = FabricKind.INFINIBAND.value
+    pods: int = 1
 
     def __post_init__(self) -> None:
         LabNames(self.name)
@@ -86,6 +88,15 @@ class LabSettings:
         if self.roce and (self.virtual or set(self.vendors) != {Vendor.DELL.value}):
             what = "only Dell servers in namespaces have RoCE adapters"
             raise UsageError(what, where="--fabric", remedy="leave --vendor and --metal out")
+        self._check_pods()
+
+    def _check_pods(self) -> None:
+        if self.pods > 1 and self.virtual:
+            remedy = "leave --metal or --pods out"
+            raise UsageError("virtual metal has one management network", where="--pods", remedy=remedy)
+        if self.pods > 1 and not self.pods <= self.hosts <= self.pods * HOSTS_PER_POD:
+            what = f"{self.hosts} machines do not fit {self.pods} pods of 1 to {HOSTS_PER_POD} each"
+            raise UsageError(what, where="--pods", remedy="choose --hosts and --pods to fit")
 
     @property
     def virtual(self) -> bool:
@@ -107,7 +118,7 @@ class LabSettings:
 
     @property
     def layout(self) -> Layout:
-        return Layout(_network(self.subnet))
+        return Layout(_network(self.subnet), self.pods, -(-self.hosts // self.pods))
 
     @property
     def delays(self) -> Delays:

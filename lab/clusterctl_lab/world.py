@@ -262,6 +262,7 @@ class World:
             return
         state.running, state.booted_from = True, BootTarget.HDD
         await self.hosts.boot(self.machines[name])
+        log.info("%s runs its OS", name)
         await self._notify_power(self.machines[name], on=True)
 
     def _override(self, name: str) -> BootTarget:

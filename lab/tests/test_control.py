@@ -11,6 +11,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,6 +195,14 @@ def test_namespaces_have_no_other_installer_than_maas() -> None:
     assert LabSettings("lab", "/tmp/x").has_maas
     assert not LabSettings("lab", "/tmp/x", metal="qemu").has_maas
     assert LabSettings("lab", "/tmp/x", metal="qemu", installer="maas").has_maas
+
+
+@pytest.mark.parametrize("options", [{"metal": "qemu"}, {"hosts": 1}, {"hosts": 501}])
+def test_pods_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
+    """Virtual metal has one management network; each pod has at least one machine, and at most 250."""
+    with pytest.raises(UsageError) as caught:
+        LabSettings("lab", "/tmp/x", pods=2, **options)
+    assert caught.value.where == "--pods"
 
 
 def test_maas_waits_for_machines_that_really_boot() -> None:

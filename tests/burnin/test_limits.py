@@ -35,7 +35,7 @@ SHIPPED = "h100-sxm-ndr400"
 GOOD = lab_text("limits/lab.yml")
 WHOLE = text_of("suites/bootstrap.yml") + "checks:\n" + "".join(f"  - {name}\n" for name in CHECKS)
 """A suite that lists its checks, as a site's own does."""
-ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt", "nccl_init"}
+ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt", "nccl_init", "training"}
 """Loads that are not on the way to gold, but after a repair, or where jobs go wrong."""
 
 
@@ -333,7 +333,7 @@ def test_a_shipped_suite_has_the_name_of_its_file_and_leaves_no_check_out(name: 
     suite = shipped_suite(name)
     assert suite.name == name
     assert suite.checks == shipped_suite().checks
-    assert set(suite.loads) - ON_SUSPICION == set(shipped_suite().loads)
+    assert set(suite.loads) - ON_SUSPICION == (set() if name == "hunt-training" else set(shipped_suite().loads))
     assert {load.name for load in suite.solo} - ON_SUSPICION <= {load.name for load in shipped_suite().solo}
 
 

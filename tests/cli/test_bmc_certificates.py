@@ -15,6 +15,8 @@ from clusterctl.edges.certificate_authority import issued_by
 from clusterctl.edges.redfish.pins import presented_der
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.payloads.decisions import NodeRetired
 from clusterctl.operations.context import open_site
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.steps import bmc_certificates as step
@@ -104,6 +106,29 @@ def test_checked_renewed_checked(place: Place) -> None:
     assert place.renew()[1]["nodes"][0]["changed"] is False  # nothing is due any more
     assert place.renew("--force")[1]["nodes"][0]["changed"] is True
     assert 'clusterctl_bmc_certificate_due{node="n1"} 0.0' in run(place.site, "metrics").stdout
+
+
+def doctor_line(site: Path) -> tuple[str, str]:
+    """Verdict and text of the certificates in `doctor`."""
+    found = json.loads(run(site, "doctor", "--json").stdout)["checks"]
+    (line,) = [check for check in found if check["name"] == "bmc_certificates"]
+    return line["verdict"], line["found"]
+
+
+def test_doctor_and_the_metrics_know_what_was_last_read(place: Place) -> None:
+    """Never read, due, renewed; a retired node is not asked for any more."""
+    assert doctor_line(place.site) == ("not_measured", "1 of 1 were not read for 8 days: n1")
+    place.json("bmc", "certificates", "check")
+    verdict, text = doctor_line(place.site)
+    assert (verdict, text[:20]) == ("warn", "to be renewed: n1, t")
+    assert place.renew()[0] == 0
+    assert doctor_line(place.site)[0] == "ok"
+
+    journal = open_site(place.site).journal
+    journal.append([NewEvent(Stream.NODE, "id-n1", NodeRetired(reason="sold"))])
+    journal.close()
+    place.json("bmc", "certificates", "check")
+    assert 'node="n1"' not in run(place.site, "metrics").stdout
 
 
 def test_bmc_check_names_it_too(place: Place) -> None:

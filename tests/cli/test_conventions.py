@@ -40,7 +40,7 @@ ASKING = re.compile(r"\bclick\.(?:prompt|confirm|getchar|pause)\(|\bgetpass\.get
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
-    *("explain", "job stacks", "job pattern", "job list", "job diff", "job checklist", "logs"),
+    *("explain", "job stacks", "job storage", "job pattern", "job list", "job diff", "job checklist", "logs"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *(
         "power status",
@@ -61,6 +61,8 @@ READS = {
         "cable report",
         "cable counters",
         "cable health",
+        "fabric firmware",
+        "fabric jobs",
         "cable name",
     ),
     *("incident list", "incident show", "rma list"),
@@ -256,6 +258,14 @@ def test_help_imports_no_command_of_the_product() -> None:
     found = {name for name in modules("--help") if name.startswith("clusterctl_cli.commands.")}
     assert not found
     assert "clusterctl_cli.commands.cable" in modules("cable", "--help")
+
+
+def test_why_of_one_node_imports_no_check(tmp_path: Path) -> None:
+    """All checks and loads take as long to import as the rest of the command, and an explanation reads findings only."""
+    site = write(tmp_path)
+    found = modules("why", "n2", "--site", str(site))
+    assert "clusterctl.operations.explanation" in found
+    assert not {name for name in found if name.startswith(("clusterctl_burnin.checks", "clusterctl_burnin.loads"))}
 
 
 def test_one_document_in_each_format(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

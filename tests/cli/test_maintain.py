@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, Stream
-from clusterctl.fleet.payloads.maintenance import MaintenanceTurn, Turn
+from clusterctl.fleet.maintenance.plan import Change, MaintenancePlan
+from clusterctl.fleet.payloads.maintenance import MaintenanceTurn, PlanStage, Turn
 from clusterctl.operations import runs
 from clusterctl.operations.context import open_site
+from clusterctl.operations.maintain import preview, resuming
+from clusterctl.operations.maintenance_change import changed_site
+from clusterctl.operations.maintenance_rollout import moved
 from clusterctl_cli.main import cli
 from tests.cli.nights import write
 
@@ -77,6 +83,14 @@ def test_a_plan_is_checked_against_the_site_and_the_roles(site: Path, plan: Path
     assert wanted in refused(site, plan, text)
 
 
+def test_a_wrong_suite_of_the_site_is_named_with_its_own_line(site: Path, plan: Path) -> None:
+    """The plan only names it."""
+    (site / "suites").mkdir(exist_ok=True)
+    (site / "suites/brief.yml").write_text("version: 1\nname: brief\nextends: nightly\nchecks: [nope]\n")
+    error = refused(site, plan, PLAN + "suite: brief\n")
+    assert f"{plan}:6 suite: {site}/suites/brief.yml:4 " in error
+
+
 def test_a_dry_run_prints_the_waves_and_changes_nothing(site: Path, plan: Path) -> None:
     """Canaries, waves, the expected time, and what site.yml lacks."""
     done = maintain(site, "--dry-run", plan)
@@ -119,6 +133,21 @@ def test_a_plan_halts_where_its_canaries_fail_and_is_one_line(site: Path, plan: 
     assert "n1: canary: " in maintain(site, "resume", "exporter-9101", "--dry-run").stdout
 
 
+def test_an_order_that_is_repeated_overrides_no_stop(site: Path, plan: Path) -> None:
+    """A failed canary halted the plan: the same command again, or an older order to resume, begins with no other node."""
+    maintain(site, plan, "--yes")
+    error = maintain(site, plan, "--yes").exception
+    assert "it is halted: the canary n1 failed: " in str(error)
+    assert "clusterctl maintain resume exporter-9101 goes on with it" in str(error)
+    context = open_site(site)
+    seen = resuming(context, "exporter-9101")
+    context.journal.append([moved("exporter-9101", PlanStage.PAUSED, "power work")])
+    with pytest.raises(UsageError, match="it is paused: power work"):
+        preview(context, seen)
+    assert preview(context, resuming(context, "exporter-9101")).effects
+    context.journal.close()
+
+
 def _nodes(site: Path) -> str:
     return CliRunner().invoke(cli, ["nodes", "--site", str(site)], standalone_mode=False).stdout
 
@@ -148,11 +177,43 @@ def test_a_roll_back_takes_the_nodes_that_were_touched(site: Path, plan: Path) -
     maintain(site, plan, "--yes")
     done = maintain(site, "rollback", "exporter-9101", "--dry-run")
     assert [line for line in done.stdout.splitlines() if line.startswith("n")] == [
-        "n1: canary: roll back",
-        "n2: canary: roll back",
+        "n1: canary: roll back to node_exporter_listen_address as its role has it",
+        "n2: canary: roll back to node_exporter_listen_address as its role has it",
     ]
     assert maintain(site, "rollback", "exporter-9101", "--yes").return_value == 1
     assert "it is being rolled back, or was" in str(maintain(site, plan, "--dry-run").exception)
+
+
+ROLE = """\
+name: docker
+reason: containers
+change:
+  roles: [docker]
+"""
+
+
+def test_a_role_has_no_roll_back_but_by_its_variables(site: Path, plan: Path) -> None:
+    """What it made stays on the nodes: no node is "rolled back" by an order that does nothing."""
+    plan.write_text(ROLE)
+    maintain(site, plan, "--yes")
+    assert "no role takes back what it made by itself: docker" in str(maintain(site, "rollback", "docker").exception)
+
+    plan.write_text(ROLE.replace("docker\n", "images\n", 1) + "  variables: {docker_data_root: /data/docker}\n")
+    maintain(site, plan, "--yes")
+    done = maintain(site, "rollback", "images", "--dry-run")
+    assert "roll back to docker_data_root as its role has it" in done.stdout
+    assert "what these roles made stays on the nodes: docker" in done.stderr
+
+
+def test_a_roll_back_with_values_of_its_own_applies_the_plans_roles(site: Path) -> None:
+    """The role that takes itself back by a variable runs on the way back, too."""
+    loaded = open_site(site).site
+    change = Change(roles=("docker",), variables={"docker_data_root": "/data/docker"})
+    way = MaintenancePlan(name="p", reason="r", change=change, back_variables={"docker_data_root": "/old"})
+    (group,) = changed_site(loaded, way, ("n1",), back=True).settings.configure.groups
+    assert (group.roles, group.variables) == (("docker",), {"docker_data_root": "/old"})
+    without = replace(way, back_variables={})
+    assert changed_site(loaded, without, ("n1",), back=True).settings.configure.groups == ()
 
 
 def test_a_misspelt_command_is_not_taken_for_a_plan(site: Path) -> None:

@@ -109,6 +109,26 @@ def test_a_dry_run_prints_what_would_be_proven_again(site: Path) -> None:
     assert seq(site) == before
 
 
+@pytest.mark.parametrize(
+    ("reason", "parts", "lifted"),
+    [
+        ("clusterctl:job:run-1", ("gpu3",), True),
+        ("clusterctl:gpu_ecc:20260102T030405Z", ("gpu3",), True),
+        ("clusterctl:job:run-1", (), False),
+        ("clusterctl: ada looks at it", ("gpu3",), False),
+        ("ada looks at it", ("gpu3",), False),
+    ],
+)
+def test_a_reported_repair_lifts_the_drain_for_the_fault(
+    site: Path, reason: str, parts: tuple[str, ...], lifted: bool
+) -> None:
+    """The preview names the drain. Where nothing was repaired, or an operator drained the node, that stays."""
+    context, scheduler = open_site(site), FakeScheduler(reasons={"n1": reason})
+    silent = replace(context, connect=lambda site, _access: SilentOutside(site, scheduler=scheduler))
+    (effect,) = revalidate.preview(silent, RevalidateRequest(nodes=("n1",), parts=parts)).effects
+    assert (f"its drain {reason} is lifted" in effect.text) is lifted
+
+
 def offends(site: Path, node: str, times: int) -> None:
     """Quarantined so often by its GPU 3 before it became gold."""
     stop = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors"}

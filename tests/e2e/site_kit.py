@@ -33,10 +33,13 @@ class UtcClock:
 
 
 class Controller:
-    """A `clusterctl` that runs in a process group of its own; its output is kept in files. Use as a context."""
+    """A `clusterctl` that runs in a process group of its own; its output is kept in files. Use as a context.
 
-    def __init__(self, folder: Path, argv: Sequence[str]) -> None:
-        self._argv = (sys.executable, "-m", "clusterctl_cli.main", *argv)
+    `within` starts it elsewhere, such as in another network namespace.
+    """
+
+    def __init__(self, folder: Path, argv: Sequence[str], within: Sequence[str] = ()) -> None:
+        self._argv = (*within, sys.executable, "-m", "clusterctl_cli.main", *argv)
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -96,10 +99,10 @@ class Site:
     def folder(self) -> Path:
         return self.lab.site
 
-    def start(self, *argv: str) -> Controller:
-        """A command on this site, in the background."""
+    def start(self, *argv: str, within: Sequence[str] = ()) -> Controller:
+        """A command on this site, in the background; `within` as for `Controller`."""
         number = len(list(self.scratch.glob("run*")))
-        return Controller(self.scratch / f"run{number}", (*argv, "--site", str(self.folder)))
+        return Controller(self.scratch / f"run{number}", (*argv, "--site", str(self.folder)), within)
 
     def run(self, *argv: str) -> Controller:
         """A command on this site, to its end."""

@@ -54,7 +54,6 @@ def test_most_rules_have_a_real_line() -> None:
         without -= {found.rule} if found else set()
     assert without == {
         "slurm_preempted",
-        "cuda_nvlink",
         "ib_flush",
         "ib_remote_access",
         "ib_peer_stalled",

@@ -118,8 +118,8 @@ class StruckJournal:
     def names(self) -> Mapping[str, NodeId]:
         return self.inner.names()
 
-    def summaries(self) -> tuple[NodeSummary, ...]:
-        return self.inner.summaries()
+    def summaries(self, since: int = 0) -> tuple[NodeSummary, ...]:
+        return self.inner.summaries(since)
 
     def state(self, node: NodeId) -> NodeState:
         return self.inner.state(node)

@@ -149,6 +149,57 @@ def test_the_preview_names_what_no_flow_can_load(context, world):
     assert found.warnings == ()
 
 
+def test_the_burn_of_one_link_takes_hosts_with_packets_on_it(context, world):
+    """Spine 2 leads to the third host of each leaf: node5 below leaf-1, from and to hosts of other leaves. No more hosts
+    than two sets of these lose their jobs; a port without a link is refused.
+    """
+    found = operation.preview(connected(context, world), CableBurnRequest(links=("leaf-1:6",)))
+    taking_part = {effect.node for effect in found.effects}
+    assert {"node2", "node5"} <= taking_part
+    assert len(taking_part) <= 4
+    assert found.warnings == ()
+    with pytest.raises(UsageError, match="no link is up"):
+        operation.preview(connected(context, world), CableBurnRequest(links=("leaf-1:60",)))
+
+
+def test_what_no_free_host_can_load_of_a_link_is_named(context, world):
+    """node5 is the one host that spine 2 leads to below leaf-1: while it has work, one direction is left."""
+    scheduler = FakeScheduler(NAMES, busy={"node5"})
+    found = operation.preview(connected(context, world, scheduler), CableBurnRequest(links=("leaf-1:6",)))
+    assert "node5" not in {effect.node for effect in found.effects}
+    assert "spine-2 port 2 → leaf-1 port 6" in found.warnings[0]
+
+
+def test_the_burn_of_one_link_leaves_other_burns_and_drains_alone(context, world):
+    """A burn of the fabric that was stopped goes on later; nodes of a night stay out; those of a killed burn come back."""
+    started = BurnStarted(hosts=(), rails=(), stage_s=60, adaptive=False, limits="ndr")
+    context.journal.append([NewEvent(Stream.CAMPAIGN, "earlier", started)])
+    nightly = "clusterctl:nightly:run-1"
+    scheduler = FakeScheduler(NAMES, reasons={"node7": "clusterctl:cable-burn:run-0", "node8": nightly})
+    control = Control()
+    control.cancelled.set()
+    request = CableBurnRequest(links=("leaf-1:6",), stage_s=60)
+    result = operation.run(connected(context, world, scheduler), request, control)
+    assert scheduler.reasons == {"node8": nightly}
+    assert "drained" in result.skipped["node8"]
+    unfinished = operation._unfinished(context)
+    assert unfinished is not None
+    assert unfinished.subject == "earlier"
+
+
+def test_what_a_killed_burn_left_drained_is_given_back(context, world):
+    """Gold nodes only, and none while a burn runs; drains of others stay."""
+    nightly, own = "clusterctl:nightly:run-1", "clusterctl:cable-burn:run-0"
+    scheduler = FakeScheduler(NAMES, reasons={"node6": own, "node7": own, "node8": nightly})
+    site = connected(context, world, scheduler)
+    claims = context.journal.claim([operation.CLAIM], "another-run")
+    assert operation.give_back_left(site) == {}
+    assert "node7" in scheduler.reasons
+    context.journal.release(claims.granted.values())
+    assert operation.give_back_left(site) == {}
+    assert scheduler.reasons == {"node6": own, "node8": nightly}
+
+
 def test_gold_nodes_have_jobs_again_after_a_burn_that_was_stopped(context, world):
     scheduler = FakeScheduler(NAMES)
     control = Control()

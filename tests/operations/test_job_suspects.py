@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.operations import detached
-from clusterctl.operations.context import SiteContext, new_run_id
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_suspects import COMMAND, FollowUp, decide, revalidate
 from clusterctl.operations.revalidate import RevalidateRequest
-from clusterctl.operations.runs import RunRecord, find
+from clusterctl.operations.runs import RunRecord
 from tests.edges.slurm.job_site import job_site
+from tests.operations.written_orders import written_order
 
 DRAIN = "clusterctl:job:run-1"
 
@@ -32,13 +32,6 @@ def with_rule(context: SiteContext, **changes: Any) -> SiteContext:
     return replace(context, site=replace(context.site, settings=replace(settings, jobs=jobs)))
 
 
-def written(context: SiteContext, request: RevalidateRequest, origin: detached.Origin) -> RunRecord:
-    """Write the order as `detached.order` does, and start no process."""
-    run = new_run_id()
-    context.journal.append([NewEvent(Stream.RUN, run, detached.ordered(request, origin, ()))])
-    return find(context, run)
-
-
 @pytest.mark.parametrize("rule", ["drain", "quarantine"])
 def test_without_the_sites_order_nothing_is_revalidated(context: SiteContext, rule: str) -> None:
     assert decide(context, "c1").follow_up is FollowUp.DRAIN
@@ -49,7 +42,7 @@ def test_a_host_is_revalidated_once_then_quarantined(context: SiteContext) -> No
     """It passed, and a second job blames it: a burn-in does not find its fault."""
     site = with_rule(context, proven_fault="revalidate", revalidations_a_day=5)
     assert decide(site, "c1").follow_up is FollowUp.REVALIDATE
-    ordered = revalidate(site, "c1", "job 7: GPU lost", DRAIN, written)
+    ordered = revalidate(site, "c1", "job 7: GPU lost", DRAIN, written_order)
     assert (ordered.operation, ordered.command) == ("revalidate", COMMAND)
     assert (ordered.request["nodes"], ordered.request["lifts"]) == (["c1"], DRAIN)
     again = decide(site, "c1")
@@ -60,14 +53,14 @@ def test_a_host_is_revalidated_once_then_quarantined(context: SiteContext) -> No
 def test_the_days_budget_holds_over_all_hosts(context: SiteContext) -> None:
     """Beyond it a host stays drained: a wave of failures must not burn in the whole pool."""
     site = with_rule(context, proven_fault="revalidate", revalidations_a_day=1)
-    revalidate(site, "c1", "job 7: GPU lost", DRAIN, written)
+    revalidate(site, "c1", "job 7: GPU lost", DRAIN, written_order)
     second = decide(site, "c2")
     assert (second.follow_up, "jobs.revalidations_a_day" in second.because) == (FollowUp.DRAIN, True)
 
 
 def test_revalidations_of_operators_use_no_budget(context: SiteContext) -> None:
     site = with_rule(context, proven_fault="revalidate", revalidations_a_day=1)
-    written(site, RevalidateRequest(nodes=("c1",), reason="looked at"), detached.Origin(command="revalidate"))
+    written_order(site, RevalidateRequest(nodes=("c1",), reason="looked at"), detached.Origin(command="revalidate"))
     assert decide(site, "c1").follow_up is FollowUp.REVALIDATE
 
 
@@ -77,7 +70,7 @@ def test_a_killed_watcher_orders_it_once(context: SiteContext) -> None:
 
     def order(site: SiteContext, request: RevalidateRequest, origin: detached.Origin) -> RunRecord:
         keys.append(origin.key)
-        return written(site, request, origin)
+        return written_order(site, request, origin)
 
     for _ in range(2):
         revalidate(context, "c1", "job 7", DRAIN, order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -178,6 +178,21 @@ def test_a_pause_gives_back_what_waits_and_finishes_what_began(rig: Rig) -> None
     rig.resume()
     rig.run()
     assert rig.progress().line() == "done: 6 of 6 nodes done"
+
+
+def test_a_plan_that_was_paused_during_its_last_change_is_done(made: Path, tmp_path: Path) -> None:
+    """Nothing is left that `resume` could go on with."""
+    rig = Rig.copied(made, tmp_path / "site", waves=(("n1", "n2"),))
+    give_back = rig.cluster.give_back
+
+    def paused(nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
+        if "n1" in nodes:
+            rig.append([moved(PLAN.name, PlanStage.PAUSED, "power work")])
+        return give_back(nodes, deadline)
+
+    rig.cluster.give_back = paused  # type: ignore[method-assign]
+    rig.run()
+    assert rig.progress().line() == "done: 2 of 2 nodes done"
 
 
 def test_ctrl_c_leaves_no_node_drained_that_has_not_begun(rig: Rig) -> None:

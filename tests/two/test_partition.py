@@ -1,8 +1,12 @@
-"""A worker that loses its network, PostgreSQL included, while its machines install: it does nothing that another repeats."""
+"""A worker that loses PostgreSQL while its machines install, by its cable or by a filter in one direction or in both: it
+does nothing that another repeats.
+"""
 
 from __future__ import annotations
 
+import enum
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -25,6 +29,30 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not PROGRAMS, reason="needs root and PostgreSQL"),
 ]
 HERE, THERE, PREFIX = "10.231.7.1", "10.231.7.2", 30
+PORT = 5432
+
+
+class Loss(enum.Enum):
+    """What a worker loses: its whole network; all packets of its journal, dropped by nftables without an error to either
+    end; or only the answers, so that what it writes still arrives.
+    """
+
+    CABLE = "cable"
+    JOURNAL = "journal"
+    ANSWERS = "answers"
+
+
+CHAINS = {
+    Loss.JOURNAL: f"chain out {{ type filter hook output priority 0; tcp dport {PORT} drop; }};",
+    Loss.ANSWERS: f"chain in {{ type filter hook input priority 0; tcp sport {PORT} drop; }};",
+}
+FILTERED = pytest.mark.skipif(not shutil.which("nft"), reason="needs nftables")
+LOSSES = (
+    (Loss.CABLE, False),
+    (Loss.CABLE, True),
+    *(pytest.param(loss, between, marks=FILTERED) for loss in CHAINS for between in (False, True)),
+)
+"""Each with whether it comes between the intent of an act and the act."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +68,22 @@ class Island:
         """What starts a program in it."""
         return ("ip", "netns", "exec", self.name)
 
-    def cut(self) -> None:
-        """Take the cable out of the switch: packets vanish in both directions, and the island keeps its carrier."""
-        done("ip", "link", "set", self.cable, "nomaster")
+    def lose(self, loss: Loss) -> None:
+        """Have packets vanish: the island keeps its carrier, and neither end gets an error."""
+        if loss is Loss.CABLE:
+            done("ip", "link", "set", self.cable, "nomaster")
+        else:
+            done(*self.within, "nft", f"table inet partition {{ {CHAINS[loss]} }}")
 
-    def rejoin(self) -> None:
-        done("ip", "link", "set", self.cable, "master", self.switch)
+    def rejoin(self, loss: Loss = Loss.CABLE) -> None:
+        if loss is Loss.CABLE:
+            done("ip", "link", "set", self.cable, "master", self.switch)
+        else:
+            done(*self.within, "nft", "delete table inet partition")
 
 
 def done(*argv: str) -> None:
-    """Run a command of iproute2."""
+    """Run a command of iproute2 or nftables."""
     subprocess.run(argv, check=True, capture_output=True)
 
 
@@ -105,9 +139,9 @@ def orderer(scene: Scene) -> Iterator[SiteContext]:
         yield context
 
 
-@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize(("loss", "between"), LOSSES)
 def test_a_worker_without_network_loses_its_run_and_repeats_nothing(
-    scene: Scene, orderer: SiteContext, apart: Island, *, between: bool
+    scene: Scene, orderer: SiteContext, apart: Island, *, loss: Loss, between: bool
 ) -> None:
     """Cut off from PostgreSQL while machines install, or `between` the intent of an install and the act, which it does
     and cannot record. Another worker goes on with the same run past the lease and ends it. When the network is back
@@ -120,12 +154,12 @@ def test_a_worker_without_network_loses_its_run_and_repeats_nothing(
     cut_off = start(scene, "w1", "--once", *(("--stops-at", "n2") if between else ()), within=apart.within)
     if between:
         cut_off.until_stopped()
-        apart.cut()
+        apart.lose(loss)
         cut_off.wake()
         assert eventually(lambda: "n2" in scene.world.starts(), PATIENCE_S)
     else:
         scene.until_installing(*NAMES)
-        apart.cut()
+        apart.lose(loss)
     scene.until_expired()
     scene.set_lease(LEASE_S)
     with working(scene, "w2"):
@@ -133,7 +167,7 @@ def test_a_worker_without_network_loses_its_run_and_repeats_nothing(
         for name in held:
             scene.world.let_go(name)
         until_ended(orderer, run)
-    apart.rejoin()
+    apart.rejoin(loss)
     assert cut_off.wait() in (0, 3), cut_off.err  # 3: the network was away for longer than it waits for its journal
     assert (scene.world.starts(), scene.stages()) == (ONCE, ALL_INSTALLED)
     kinds = [event.kind for event in orderer.journal.history(Stream.RUN, run)]

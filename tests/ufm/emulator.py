@@ -1,9 +1,9 @@
-"""An emulator of UFM's REST API: events, alarms, ports, links, systems, unhealthy ports, version.
+"""An emulator of UFM's REST API: events, alarms, ports, links, systems, unhealthy ports, jobs, version.
 
 Written from NVIDIA's public documentation, UFM Enterprise REST API Guide 6.12 to 6.22
 (https://docs.nvidia.com/networking/display/ufmenterpriserestapiv6221), and its public SDK
 (https://github.com/Mellanox/ufm_sdk_3.0: isolation through `unhealthy_ports`, tokens below `ufmRestV3`). What it does
-not have: jobs, actions, monitoring, and the delays of a real subnet manager.
+not have: actions, monitoring, and the delays of a real subnet manager.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMES = {110: "Symbol Error", 112: "Link Downed", 328: "Link is Up", 329: "Link 
 @dataclass
 class Ufm:
     """One UFM. `old`: events have their code in `type`, as before 6.17. `statuses`: answers of the next requests.
-    `dropped`: the next PUT is carried out and not answered. `marks`: every marking, as it was asked for.
+    `jobs`: by number, how each is at the next looks, the last one for ever; `parts`: of a job. `dropped`: the next PUT is carried out and not answered. `marks`: every marking, as it was asked for.
     """
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -38,6 +38,8 @@ class Ufm:
     links: list[dict[str, Any]] = field(default_factory=list)
     systems: list[dict[str, Any]] = field(default_factory=list)
     unhealthy: list[str] = field(default_factory=list)
+    jobs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    parts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     marks: list[tuple[str, str]] = field(default_factory=list)
     version: str = "6.18.0-5"
     old: bool = False
@@ -76,9 +78,24 @@ class Ufm:
             return 200, lists[path]
         if (method, path) == ("GET", "/app/ufm_version"):
             return 200, {"ufm_release_version": self.version, "opensm": "5.20.0_ef1f438", "plugins": {}}
+        if method == "GET" and path.startswith("/jobs"):
+            return self.jobs_at(path)
         if path == "/app/unhealthy_ports":
             return self.mark(body) if method == "PUT" else (200, [_unhealthy(name) for name in self.unhealthy])
         return 404, {"error": f"no such resource: {path}"}
+
+    def jobs_at(self, path: str) -> tuple[int, Any]:
+        """Answer as the SDK's utils/job_polling.py asks: all jobs, one by its number, or the parts of one."""
+        target, _, query = path.partition("?")
+        number = target.removeprefix("/jobs").strip("/")
+        if parent := query.removeprefix("parent_id="):
+            return 200, self.parts.get(parent, [])
+        if not number:
+            return 200, [looks[0] for looks in self.jobs.values()]
+        if number not in self.jobs:
+            return 404, {"error": f"no such job: {number}"}
+        looks = self.jobs[number]
+        return 200, looks.pop(0) if len(looks) > 1 else looks[0]
 
     def mark(self, body: Any) -> tuple[int, Any]:
         policy = body.get("ports_policy") if isinstance(body, dict) else None
@@ -113,6 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answered(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = urlsplit(self.path).path
+        query = urlsplit(self.path).query
         self.ufm.asked.append(f"{self.command} {path}")
         base, _, rest = path.lstrip("/").partition("/")
         body = json.loads(content) if content else None
@@ -121,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif not self._authorised(base):
             status, answer = 401, "Unauthorized"
         else:
-            status, answer = self.ufm.answer(self.command, f"/{rest}", body)
+            status, answer = self.ufm.answer(self.command, f"/{rest}?{query}" if query else f"/{rest}", body)
         if self.command == "PUT" and self.ufm.dropped:
             self.ufm.dropped = False
             self.close_connection = True

@@ -100,7 +100,7 @@ def test_a_stale_model() -> None:
     assert compared(Links(whole), TREE, deadline).stale == ()
     (text,) = compared(Links(without), TREE, deadline).stale
     assert "lacks 8" in text
-    assert "restart UFM" in text
+    assert "clusterctl fabric restart" in text
     broken = compared(Links((), EdgeError("UFM refuses")), TREE, deadline)
     assert (broken.stale, len(broken.unread)) == ((), 1)
     assert compared(None, TREE, deadline) == compared(Links(()), None, deadline)

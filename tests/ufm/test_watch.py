@@ -49,13 +49,82 @@ def test_the_whole_way(site: Watched) -> None:
     site.after(1)
     result = site.after(5)
     assert [outcome.text for outcome in result.outcomes] == ["enabled: its counters are watched until they prove it"]
-    assert site.after(5).waiting == {"leaf-1 port 3": "its counters are watched"}
+    assert site.burns.asked == []
+    waiting = site.after(5).waiting
+    assert waiting == {"leaf-1 port 3": "its counters are watched; burned for 300 s at 97 % and 97 % of its rate"}
     texts = [outcome.text for _ in range(4) for outcome in site.after(10).outcomes]
     assert [text.partition(":")[0] for text in texts] == ["in use"]
+    assert "burned for 300 s at 97 % and 97 %" in texts[0]
+    assert site.burns.asked == [("leaf-1:3",)]
     assert world.set == [(bad.a, True), (bad.a, False)]
     assert site.after(10).out == 0
     assert len(world.tickets) == 1
     assert "Resolved" in ticket["notes"][-1]
+
+
+def enabled(site: Watched) -> Link:
+    """A bad link that went out, was repaired, and is enabled; the next pass burns it."""
+    world, bad = site.world, uplinks(SMALL)[0]
+    site.once()
+    sick(world, [bad])
+    site.after(10)
+    repaired(world, bad)
+    world.tickets[0]["closed"] = True
+    site.after(1)
+    site.after(5)
+    assert world.set == [(bad.a, True), (bad.a, False)]
+    return bad
+
+
+def test_the_burn_proves_a_link_bad(site: Watched) -> None:
+    """It is disabled again, and not loaded a second time, though the process ends before it is."""
+    bad = enabled(site)
+    site.burns.slow, site.burns.share, site.burns.killed = True, 51.0, True
+    outcomes = site.after(5).outcomes
+    assert site.kills == 1
+    assert [str(one.failure) for one in outcomes] == [
+        "disabled again: burned: it carried 51 % — repair it, then report it again"
+    ]
+    assert site.world.disabled == {bad.a}
+    assert len(site.burns.asked) == 1
+
+
+def test_a_low_rate_is_no_fault_where_switches_route_adaptively(tmp_path: Path) -> None:
+    """A part of the load may have gone another way: the counters decide, and the proof has the rate."""
+    site = watched(tmp_path / "site", SMALL, adaptive=True)
+    enabled(site)
+    site.burns.slow, site.burns.share = True, 51.0
+    texts = [outcome.text for _ in range(4) for outcome in site.after(10).outcomes]
+    assert site.burns.requests[0].adaptive
+    assert "not proven by a burn" in texts[0]
+    assert "51 % and 51 % of its rate" in texts[0]
+
+
+def test_one_direction_is_a_part_of_the_proof(site: Watched) -> None:
+    """What no host's packets cross is named; the counters prove the link; the burn is tried again until then."""
+    enabled(site)
+    site.burns.one_way = True
+    texts = [outcome.text for _ in range(4) for outcome in site.after(3).outcomes]
+    assert "not proven by a burn: no stage loaded it (97 % and 0 % of its rate)" in texts[0]
+    assert len(site.burns.asked) == 2
+
+
+def test_no_host_is_free(site: Watched) -> None:
+    """The link comes back by its counters alone, and the proof has the reason. A burn is tried three times at most."""
+    enabled(site)
+    site.burns.refusal = "1 hosts can take part, a burn needs two"
+    texts = [outcome.text for _ in range(5) for outcome in site.after(3).outcomes]
+    assert "not proven by a burn: 1 hosts can take part" in texts[0]
+    assert len(site.burns.asked) == 3
+
+
+def test_a_host_that_stays_without_jobs_is_a_problem(site: Watched) -> None:
+    """It is printed, and the exit code is 1."""
+    enabled(site)
+    site.burns.stuck = {"node0001": "Slurm does not answer"}
+    result = site.after(5)
+    assert result.problems == ("node0001 is still without jobs: Slurm does not answer",)
+    assert result.exit_code == 1
 
 
 def test_a_repair_that_is_none(site: Watched) -> None:

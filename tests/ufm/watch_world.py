@@ -13,16 +13,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from clusterctl.cabling.burn.coverage import UNLOADED, BurnReport
+from clusterctl.cabling.burn.verdicts import LinkLoad, LoadVerdict
+from clusterctl.cabling.health.findings import FabricLabels, HealthFinding, fabric_labels
+from clusterctl.cabling.health.judge import FabricHealth
+from clusterctl.cabling.health.symptoms import HealthKind
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.site import Site, load_site
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.alarms import AlarmList
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId, PortState
-from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.fleet.finding import Evidence, Observed, Origin, Verdict
 from clusterctl.fleet.incidents.ticket_text import Attachment, TicketText
 from clusterctl.fleet.node import Guid
 from clusterctl.formats.ufm.rest import read_events
 from clusterctl.operations import fabric_watch, tickets
 from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.cable_burn import CableBurnRequest, CableBurnResult
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_watch import WatchRequest, WatchResult
 from clusterctl.operations.operation import Control, ignore
@@ -235,6 +242,50 @@ class SiteAdapters:
         """Close nothing."""
 
 
+@dataclass
+class Burns:
+    """Burns of single links. `asked`: the links of each one; `share`: % of its rate that each direction carries, and
+    `one_way`: only the first; `slow`: links that are named as slow; `refusal`: why none begins;
+    `killed`: the process ends once the result is written.
+    """
+
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    requests: list[CableBurnRequest] = field(default_factory=list)
+    share: float = 97.0
+    one_way: bool = False
+    slow: bool = False
+    refusal: str = ""
+    killed: bool = False
+    stuck: dict[str, str] = field(default_factory=dict)
+
+    def run(self, world: World, request: CableBurnRequest) -> CableBurnResult:
+        self.asked.append(request.links)
+        world.kill_at = world.calls + 2 if self.killed else world.kill_at
+        self.requests.append(request)
+        if self.refusal:
+            raise UsageError(self.refusal, where="NODE")
+        labels = fabric_labels(world.fabric)
+        links = [
+            link for link in world.seen().links if f"{labels.device(link.a.guid)}:{link.a.number}" in request.links
+        ]
+        ways = [
+            self._way(*ends, first=ends[0] == link.a) for link in links for ends in ((link.a, link.b), (link.b, link.a))
+        ]
+        slow = [self._finding(labels, link) for link in links if self.slow]
+        health = FabricHealth(len(links), 0, len(slow), request.stage_s, None, tuple(slow), ())
+        report = BurnReport(tuple(ways), 0, health)
+        return CableBurnResult(hosts=("a", "b"), skipped={}, stages=1, report=report, goal=97.0, stuck=self.stuck)
+
+    def _way(self, source: PortId, target: PortId, *, first: bool) -> LoadVerdict:
+        if self.one_way and not first:
+            return LoadVerdict(LinkLoad(source, target, 400, None), Verdict.INCONCLUSIVE, UNLOADED)
+        return LoadVerdict(LinkLoad(source, target, 400, self.share), Verdict.FAIL if self.slow else Verdict.PASS)
+
+    def _finding(self, labels: FabricLabels, link: Link) -> HealthFinding:
+        ends = (labels.name(link.a), labels.name(link.b))
+        return HealthFinding(HealthKind.SLOW, Verdict.FAIL, f"it carried {self.share:g} %", "replace the cable", ends)
+
+
 class StruckJournal:
     """A journal of a world: each append is a call at which the process may end."""
 
@@ -260,6 +311,7 @@ class Watched:
     runs: int = 0
     kills: int = 0
     links: LinkModel | None = None
+    burns: Burns = field(default_factory=Burns)
 
     def opened(self) -> SiteContext:
         """The context of a new process, on the world's clock."""
@@ -276,12 +328,19 @@ class Watched:
         tools = Tools(self.world)
         try:
             request, control = WatchRequest(dry_run=dry_run), Control(None, ignore)
-            result = fabric_watch.run(context, request, control, {"ufm": tools}, self.links)
+            result = fabric_watch.run(context, request, control, {"ufm": tools}, self.links, self.burned)
             if sync and not dry_run:
                 tickets.run(context, lambda _node: "", TicketSystem(self.world), timedelta(0))
             return result
         finally:
             context.journal.close()
+
+    def burned(self, context: SiteContext, request: CableBurnRequest, control: Control) -> CableBurnResult:
+        """Play the burn that the pass asks for; time passes meanwhile."""
+        with self.world.call():
+            result = self.burns.run(self.world, request)
+            self.world.pass_time(request.stage_s / 60)
+            return result
 
     def after(self, minutes: float) -> WatchResult:
         """Let time pass, and do one pass; a process that is killed is started again."""
@@ -295,16 +354,16 @@ class Watched:
 
 
 SECTION = """\
-  watch: {act: %s}
+  watch: {act: %s, adaptive: %s}
 """
 TICKETS = "tickets: {kind: webhook, url: 'https://ops.example', token: {env: OPS_TOKEN}}\n"
 
 
-def watched(folder: Path, fabric: Fabric, *, act: bool = True) -> Watched:
+def watched(folder: Path, fabric: Fabric, *, act: bool = True, adaptive: bool = False) -> Watched:
     """A site with the fabric's plan and a ticket system; the watch may act."""
     write_ready_site(folder)
     text = (folder / "site.yml").read_text()
-    section = SECTION % str(act).lower()
+    section = SECTION % (str(act).lower(), str(adaptive).lower())
     (folder / "site.yml").write_text(text.replace("\nfabric:\n", f"\nfabric:\n{section}") + TICKETS)
     (folder / "wiring.csv").write_text(plan_csv(fabric))
     return Watched(folder, World(fabric), load_site(folder))

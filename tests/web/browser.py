@@ -13,7 +13,9 @@ from argon2 import PasswordHasher
 
 from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
+from clusterctl.operations import detached
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_watchers import Order
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.sessions import SignInRules, StartToken
@@ -43,7 +45,7 @@ def access(folder: Path, **changes: object) -> SignInRules:
 
 @dataclass
 class Browser:
-    """Sends requests one after the other, and keeps cookies between them."""
+    """Sends requests one after the other, and keeps cookies between them. `start`: starts the watchers of users' runs."""
 
     context: SiteContext
     access: SignInRules
@@ -52,9 +54,10 @@ class Browser:
     host: str = "127.0.0.1:8080"
     cookies: httpx.Cookies = field(default_factory=httpx.Cookies)
     headers: dict[str, str] = field(default_factory=lambda: {"Accept": "text/html"})
+    start: Order = detached.order
 
     def __post_init__(self) -> None:
-        self.app = application(LiveFleet(self.context), self.access)
+        self.app = application(LiveFleet(self.context), self.access, start=self.start)
 
     def send(self, method: str, path: str, **options: object) -> httpx.Response:
         async def ask() -> httpx.Response:

@@ -22,19 +22,19 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.payloads.jobs import JobRunEnded
 from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.operations.adapters import Access
-from clusterctl.operations.job_inputs import UserRunRequest
+from clusterctl.operations.job_inputs import JobRunRequest
 from clusterctl.operations.job_runs import listed
 from clusterctl.operations.serial import to_data
 from clusterctl.ports import Deadline
 from clusterctl.ports.jobs import Submission
 from clusterctl.ports.scheduler import Occupancy, Use
-from clusterctl_web import job_orders
 from clusterctl_web.openapi import BASE
 from tests.edges.slurm.job_site import JobSite, LocalAdapters, LocalHosts, job_site
+from tests.operations.written_orders import WrittenOrders
 from tests.web.browser import MADE, Browser, access
 
 USER, OTHER = "ada", "bob"
-ORDER = UserRunRequest(script="/home/ada/train.sh", folder="/home/ada/logs", nodes=2, part={"seed": "7"})
+ORDER = JobRunRequest(script="/home/ada/train.sh", folder="/home/ada/logs", nodes=2, part={"seed": "7"})
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Bench:
         headers = {"Content-Type": "application/json"}
         return self.clients[reader].send("POST", BASE + path, content=text, headers=headers)
 
-    def order(self, reader: str, wanted: UserRunRequest = ORDER) -> dict[str, Any]:
+    def order(self, reader: str, wanted: JobRunRequest = ORDER) -> dict[str, Any]:
         asked = self.post(reader, request=to_data(wanted))
         assert asked.status_code == 200, asked.text
         answer = self.post(reader, request=to_data(wanted), approved=asked.json()["digest"])
@@ -106,7 +106,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(tmp_path: Path) -> Iterator[Bench]:
     with job_site(tmp_path / "made") as site:
         hosts: LocalHosts = site.hosts
 
@@ -114,8 +114,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
             return FakeAdapters(settings, rights, hosts)
 
         site.context = replace(site.context, connect=connect)
-        watched: list[str] = []
-        monkeypatch.setattr(job_orders, "require_watcher", lambda _context, run: watched.append(run))
+        watchers = WrittenOrders()
         allowed = access(tmp_path)
         file = allowed.accounts
         assert isinstance(file, AccountFile)
@@ -127,12 +126,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
                 jobs_of=user,
             )  # fmt: skip
             headers = {"Authorization": f"Bearer {file.add(token)}"}
-            clients[user or "none"] = Browser(site.context, allowed, headers=headers)
-        yield Bench(site, watched, clients)
+            clients[user or "none"] = Browser(site.context, allowed, headers=headers, start=watchers)
+        yield Bench(site, watchers.runs, clients)
 
 
 def test_a_user_orders_and_the_service_submits_nothing(bench: Bench) -> None:
-    """The run is the user's, its nodes are chosen, its watcher is started; the journal has the token's name."""
+    """The run is the user's, its nodes are chosen, its watcher is started once; the journal has the token's name."""
     run = bench.order(USER)
     assert (run["owner"], run["actor"], run["hidden"]) == (USER, f"token:{USER}", False)
     (attempt,) = run["attempts"]
@@ -204,8 +203,9 @@ def test_open_runs_of_a_user_are_limited(bench: Bench) -> None:
 def test_only_the_owner_has_a_run_watched(bench: Bench) -> None:
     run = bench.order(USER)["name"]
     assert bench.post(OTHER, f"/jobs/{run}/watch").status_code == 403
+    assert bench.watched == [run]
     assert bench.post(USER, f"/jobs/{run}/watch").status_code == 200
-    assert bench.watched == [run, run]
+    assert bench.watched == [run], "its watcher has begun already"
 
 
 def test_events_end_with_the_run(bench: Bench) -> None:

@@ -33,7 +33,6 @@ from clusterctl.operations import (
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.decisions import Decision, DecisionRequest
 from clusterctl.operations.incident_resolution import ResolveRequest
-from clusterctl.operations.maintenance_status import found
 from clusterctl.operations.operation import Control, Preview, Result, current_time
 from clusterctl.operations.runs import RunRecord
 from clusterctl_web.guard import require_role
@@ -199,7 +198,7 @@ def _stop(*, final: bool) -> Callable[[SiteContext, str, Values], maintenance_co
 
 
 def _resume(context: SiteContext, plan: str, _values: Values) -> maintain.MaintainRequest:
-    return maintain.MaintainRequest(plan=maintain.known_plan(context, plan), back=found(context, plan).back)
+    return maintain.resuming(context, plan)
 
 
 PLAN_REASON = Field(name="reason", label="Reason", hint="kept in the plan's history with your name")

@@ -11,7 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.operations import detached
 from clusterctl.operations.job_views import JobViews
+from clusterctl.operations.job_watchers import Order
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import INCIDENTS, NODES, PLANS, Orders
@@ -38,8 +40,13 @@ from clusterctl_web.sessions import SignInRules, UserSessions
 from clusterctl_web.sign_in import SignIn
 
 
-def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | None = None) -> Starlette:
-    """Return the application of one site. `figures`: those that the caller reads in advance."""
+def application(
+    live: LiveFleet, access: SignInRules, figures: FleetMetrics | None = None, start: Order = detached.order
+) -> Starlette:
+    """Return the application of one site.
+
+    `figures`: those that the caller reads in advance; `start`: by which the watchers of users' runs are started.
+    """
     figures = figures or FleetMetrics(live.context)
     renderer = Renderer(live.context.site.settings)
     sessions = UserSessions(access)
@@ -59,7 +66,7 @@ def application(live: LiveFleet, access: SignInRules, figures: FleetMetrics | No
         *NodeDetails(live, renderer, figures, reads).routes(),
         *NodeApi(live, figures, reads).routes(),
         *PlanPages(live.context, renderer).routes(),
-        *JobOrders(jobs, streams, pages.validity).routes(),
+        *JobOrders(jobs, streams, pages.validity, start).routes(),
         *JobPages(jobs, renderer).routes(),
         *DowntimePage(live.context, renderer).routes(),
     ]

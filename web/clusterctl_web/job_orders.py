@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from clusterctl.fleet.errors import PrivilegeError, UsageError
 from clusterctl.fleet.peer_text import visible_json
-from clusterctl.operations import job_orders
-from clusterctl.operations.job_inputs import UserRunRequest
+from clusterctl.operations import detached, job_orders
+from clusterctl.operations.job_inputs import JobRunRequest
 from clusterctl.operations.job_views import JobReader, JobViews, shown_run
-from clusterctl.operations.job_watchers import require_watcher
+from clusterctl.operations.job_watchers import Order, require_watcher
 from clusterctl.operations.operation import Control
 from clusterctl.operations.serial import from_data, to_data
 from clusterctl_web.action_pages import read_json
@@ -33,11 +33,15 @@ from clusterctl_web.rate_limit import StreamLimit
 
 @dataclass
 class JobOrders:
-    """Orders runs for the user of a token or session, and reports how they go on. Thread-safe."""
+    """Orders runs for the user of a token or session, and reports how they go on. Thread-safe.
+
+    `start`: by which a watcher of a run is started.
+    """
 
     views: JobViews
     streams: StreamLimit
     validity: Callable[[Request], Callable[[], bool]]
+    start: Order = detached.order
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     def routes(self) -> list[Route]:
@@ -56,7 +60,7 @@ class JobOrders:
         unknown = sorted(set(body) - {"request", "approved"})
         if unknown:
             raise UsageError("there is no such field", where=unknown[0], remedy="one of request, approved")
-        wanted, approved = from_data(UserRunRequest, body.get("request")), body.get("approved", "")
+        wanted, approved = from_data(JobRunRequest, body.get("request")), body.get("approved", "")
         if not approved:
             preview = job_orders.preview(self.views.context, reader.user, wanted)
             return json_response({"preview": to_data(preview), "digest": preview.digest})
@@ -64,7 +68,7 @@ class JobOrders:
             raise UsageError("is no digest", where="approved", remedy="send that of the preview")
         with self._one, self.views.opened(reader, "job run") as context:
             found = job_orders.order(context, reader.user, wanted, Control(approved))
-            require_watcher(context, found.id)
+            require_watcher(context, found.id, self.start)
             return json_response({"run": shown_run(found, reader)})
 
     async def watch(self, request: Request) -> Response:
@@ -79,7 +83,7 @@ class JobOrders:
             )
         if found.outcome is None and found.ordered.submitter:
             with self._one, self.views.opened(reader, "job watch") as context:
-                require_watcher(context, found.id)
+                require_watcher(context, found.id, self.start)
         return json_response({"run": shown_run(found, reader)})
 
     async def events(self, request: Request) -> Response:

@@ -13,8 +13,8 @@ from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.reporting.offenders import Offenders
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.explanation import cause_of
+from clusterctl.operations.offenders import known_offenders, repeated_among
 from clusterctl.operations.operation import current_time
-from clusterctl.operations.reports import known_offenders, repeated_among
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.live_orders import LiveOrders
 

@@ -81,6 +81,26 @@ class HangMethod(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMethod(Strict):
+    """How a group trains: a transformer of `layers` of a `width`, on each rank `batch` sequences a step, for `seconds`.
+
+    `stall_seconds` without a step are a hang. It runs by PyTorch in the Python of `gpu_load`. As given here the
+    gradients are 1.6 GB, and the model with its activations takes some 8 GB of a GPU.
+    """
+
+    layers: Positive = 2
+    width: Annotated[int, Within(ge=8)] = 4096
+    sequence: Positive = 1024
+    batch: Positive = 8
+    ranks_per_node: Positive = 8
+    group_nodes: Positive = 8
+    min_nodes: Annotated[int, Within(ge=2)] = 2
+    seconds: Positive = 60
+    stall_seconds: Positive = 120
+    backend: Literal["gloo", "nccl"] = "nccl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMethod(Strict):
     """How the GPUs of one node sum a buffer for `all_reduce_node_busbw_min` to apply: `ranks`, one each."""
 
@@ -162,6 +182,7 @@ class Methods(Strict):
     nvme_read: NvmeReadMethod
     stress_ng: StressNgMethod
     hang_hunt: HangMethod
+    training: TrainingMethod = TrainingMethod()
     nccl_init: StartMethod = StartMethod()
     ethernet_pairs: EthernetPairMethod = EthernetPairMethod()
     storage_read: StorageReadMethod = StorageReadMethod()

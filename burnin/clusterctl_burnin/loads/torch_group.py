@@ -1,4 +1,4 @@
-"""An all-reduce over PyTorch: what each member of a group runs, and the trials in their answers.
+"""Work of a group over PyTorch, sums or a training: what each member runs, and the trials in their answers.
 
 The members meet at the address of the first one, the head. Each rank reports its progress there, so that the head can
 name the missing ranks of a group that hangs (node/programs/torch_group.py). It has run on processors with gloo; it has
@@ -7,8 +7,8 @@ never run on GPUs with NCCL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Literal
 
@@ -29,8 +29,21 @@ _NO_PYTHON, _NO_TORCH = 127, 6
 
 
 @dataclass(frozen=True, slots=True)
+class Transformer:
+    """What a group trains: layers, their width, and each rank's sequences of a step."""
+
+    layers: int
+    width: int
+    sequence: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
 class TorchRun:
-    """`seconds` 0: as many `iterations`. `stall`: seconds without a step, after which it hangs. `limit`: of it all."""
+    """`seconds` 0: as many `iterations`. `stall`: seconds without a step, after which it hangs. `limit`: of it all.
+
+    `trains`: what is trained for `seconds`; None: the group sums a message instead.
+    """
 
     python: str
     backend: Literal["gloo", "nccl"]
@@ -40,6 +53,7 @@ class TorchRun:
     seconds: int
     stall: float
     limit: float
+    trains: Transformer | None = None
 
 
 def group(load: str, members: Sequence[Participant], run: TorchRun, user: str) -> Round:
@@ -71,31 +85,55 @@ def _argv(members: Sequence[Participant], number: int, run: TorchRun) -> tuple[s
         "limit": f"{START + run.limit:g}",
         "interface": members[number].interface,
         "devices": ",".join(members[number].devices),
+        **(asdict(run.trains) if run.trains else {}),
     }
     return ("torch-group", *(word for name, value in options.items() for word in (f"--{name}", str(value))))
 
 
-def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: float) -> Tried:
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a group's output shows once it came to its end. `missing`: the nodes that the others waited for."""
+
+    outcome: TrialOutcome
+    value: float | None
+    detail: str
+    missing: tuple[str, ...] = ()
+
+
+Judge = Callable[[str], Result]
+"""From the head's output."""
+
+
+def read_sum(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: float) -> Tried:
     """Return one trial for the whole group; `floor` in GB/s, 0 where no figure is judged."""
+    nodes = len(one.members)
+
+    def judge(stdout: str) -> Result:
+        return Result(*measured(stdout, nodes, nodes * ranks_per_node, floor))
+
+    return read(one, answers, ranks_per_node, judge)
+
+
+def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, judge: Judge) -> Tried:
+    """Return one trial for the whole group, which `judge` judges where it came to its end."""
     names = tuple(member.name for member in one.members)
     head = answers.get(names[0], "it was not asked")
     if isinstance(head, str):
         return not_led(one.load, names, head)
     answered = [answer for answer in answers.values() if isinstance(answer, Readings)]
     results = [answer.probes[one.load] for answer in answered if one.load in answer.probes]
-    outcome, value, detail, remedy = _judged(one, head.probes.get(one.load), results, ranks_per_node, floor)
+    result, remedy = _judged(one, head.probes.get(one.load), results, ranks_per_node, judge)
     digests = tuple(digest for answer in answered for digest in answer.digests([Probe(one.load, ())]))
-    failed = outcome in (TrialOutcome.HUNG, TrialOutcome.FAILED)
     trial = Trial(
         load=one.load,
         members=names,
-        outcome=outcome,
+        outcome=result.outcome,
         lane={},
-        value=value,
-        detail=detail,
+        value=result.value,
+        detail=result.detail,
         evidence=digests,
         remedy=remedy,
-        missing=_nodes(names, _stopped(results), ranks_per_node) if failed else (),
+        missing=result.missing,
     )
     evidence = chain.from_iterable(answer.evidence().values() for answer in answered)
     return Tried((trial,), tuple(evidence))
@@ -106,20 +144,21 @@ def _judged(
     head: ProbeResult | None,
     results: Sequence[ProbeResult],
     ranks_per_node: int,
-    floor: float,
-) -> tuple[TrialOutcome, float | None, str, str]:
+    judge: Judge,
+) -> tuple[Result, str]:
+    """Return the result, and the remedy where it is known."""
     lacking = [result for result in results if result.rc in (_NO_PYTHON, _NO_TORCH)]
     if lacking:
-        return TrialOutcome.UNMEASURED, None, lacking[0].error_output, PYTORCH
+        return Result(TrialOutcome.UNMEASURED, None, lacking[0].error_output), PYTORCH
     if head is None or head.status is Status.MISSING:
-        return TrialOutcome.UNMEASURED, None, f"{one.members[0].name} did not run it", ""
+        return Result(TrialOutcome.UNMEASURED, None, f"{one.members[0].name} did not run it"), ""
     if head.status is Status.OK and head.rc == 0:
-        nodes = len(one.members)
-        return *measured(head.stdout, nodes, nodes * ranks_per_node, floor), ""
+        return judge(head.stdout), ""
     stopped = _stopped(results)
     hung = head.status is Status.TIMEOUT or stopped.stalled
     words = _named(one, stopped, ranks_per_node) or head.error_output
-    return (TrialOutcome.HUNG if hung else TrialOutcome.FAILED), None, words, ""
+    missing = _nodes([member.name for member in one.members], stopped, ranks_per_node)
+    return Result(TrialOutcome.HUNG if hung else TrialOutcome.FAILED, None, words, missing), ""
 
 
 def _stopped(results: Sequence[ProbeResult]) -> Stopped:

@@ -40,7 +40,7 @@ _NAMED = 5
     "scopes",
     multiple=True,
     metavar="SCOPE",
-    help="fabric (the default), rail:N, leaf:NAME, or nodes; repeatable, several with commas.",
+    help="fabric (the default), rail:N, leaf:NAME, link:SWITCH:PORT, or nodes; repeatable, several with commas.",
 )
 @click.option(
     "--stage",
@@ -66,7 +66,8 @@ def burn(folder: Path, *, yes: bool, dry_run: bool, as_json: bool, **options: An
     gold nodes meanwhile. A burn that was killed goes on with the links that it has not loaded.
 
     --scope rail:N loads and judges the links that adapters of this rail can load, --scope leaf:NAME the links of this
-    switch, --scope NODE the links that these nodes can load.
+    switch, --scope link:SWITCH:PORT one link from the hosts whose packets cross it, --scope NODE the links that these
+    nodes can load.
 
     The JSON is that of `cable health`, and what the burn adds: `cable disable --from` reads it.
 
@@ -84,6 +85,7 @@ def burn(folder: Path, *, yes: bool, dry_run: bool, as_json: bool, **options: An
         nodes=select_nodes(context, options),
         rails=(*options["rails"], *scope.rails),
         leaves=scope.leaves,
+        links=scope.links,
         stage_s=round(options["stage"]),
         for_s=options["for_s"],
         adaptive=options["adaptive"],
@@ -109,6 +111,14 @@ class ScopeNames:
     rails: tuple[int, ...] = ()
     leaves: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+_EXAMPLES = {
+    "rail": "rail:0 or rail:0,1",
+    "leaf": "leaf:leaf-1 or leaf:leaf-1,leaf-2",
+    "link": "link:leaf-1:33 or link:leaf-1:33,leaf-2:34",
+}
 
 
 def parsed_scope(scopes: Iterable[str]) -> ScopeNames:
@@ -116,21 +126,29 @@ def parsed_scope(scopes: Iterable[str]) -> ScopeNames:
     rails: list[int] = []
     leaves: list[str] = []
     nodes: list[str] = []
+    links: list[str] = []
     for scope in scopes:
         kind, colon, names = scope.partition(":")
         listed = [name.strip() for name in names.split(",")] if colon else []
-        if kind in ("rail", "leaf") and not all(listed or [""]):
-            example = "rail:0 or rail:0,1" if kind == "rail" else "leaf:leaf-1 or leaf:leaf-1,leaf-2"
-            raise UsageError(f"which {kind} is missing", where=f"--scope {scope}", remedy=f"as in --scope {example}")
+        if kind in _EXAMPLES and not all(map(_is_port if kind == "link" else bool, listed or [""])):
+            remedy = f"as in --scope {_EXAMPLES[kind]}"
+            raise UsageError(f"which {kind} is missing", where=f"--scope {scope}", remedy=remedy)
         if kind == "rail":
             rails += _numbers(listed, scope)
         elif kind == "leaf":
             leaves += listed
+        elif kind == "link":
+            links += listed
         elif scope != "fabric":
             nodes.append(scope)
     if "fabric" in scopes and len(tuple(scopes)) > 1:
         raise UsageError("fabric is all there is", where="--scope", remedy="leave the other scopes out, or fabric")
-    return ScopeNames(tuple(rails), tuple(leaves), tuple(nodes))
+    return ScopeNames(tuple(rails), tuple(leaves), tuple(nodes), tuple(links))
+
+
+def _is_port(name: str) -> bool:
+    device, colon, port = name.rpartition(":")
+    return bool(device and colon and port)
 
 
 def _numbers(names: Iterable[str], scope: str) -> list[int]:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.job_policy import JobPolicy
     from clusterctl.jobs.supervision import SupervisedRun
     from clusterctl.operations.job_client import JobClient
-    from clusterctl.operations.job_inputs import ManifestInputs
-    from clusterctl.operations.job_run import JobRunRequest
+    from clusterctl.operations.job_inputs import JobRunRequest, ManifestInputs
     from clusterctl.operations.operation import Preview
     from clusterctl_cli.approval import RunLog
 
@@ -262,9 +261,11 @@ def _print(found: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _request(options: RunOptions) -> JobRunRequest:
-    from clusterctl.operations.job_run import JobRunRequest
+    from clusterctl.operations.job_inputs import GIT_S, JobRunRequest, user_part
+    from clusterctl.ports import Deadline
 
-    return JobRunRequest(script=options.script, **_common(options), inputs=_inputs(options))
+    part = user_part(_inputs(options), Deadline.after(GIT_S))
+    return JobRunRequest(**_common(options), part=part)
 
 
 def _common(options: RunOptions) -> dict[str, Any]:
@@ -274,8 +275,10 @@ def _common(options: RunOptions) -> dict[str, Any]:
     readers = options.readers or ("frameworks", "mllog", "jsonl")
     for name in readers:
         reader(name)
+    script = options.script.resolve()
     return {
-        "folder": options.logs or options.script.resolve().parent / f"{options.script.name}-logs",
+        "script": str(script),
+        "folder": str((options.logs or script.parent / f"{options.script.name}-logs").resolve()),
         "nodes": options.nodes,
         "spares": options.spares,
         "arguments": options.arguments,

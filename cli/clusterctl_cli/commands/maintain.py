@@ -43,7 +43,7 @@ class PlanGroup(LazyGroup):
 def maintain() -> None:
     """Change the pool wave by wave: drivers, kernels, any role, BIOS settings and firmware.
 
-    `clusterctl maintain PLAN.yml` begins a plan, and goes on with it after a stop (docs/how-to/maintain.md). Each node
+    `clusterctl maintain PLAN.yml` begins a plan, and goes on with it after a kill (docs/how-to/maintain.md). Each node
     is drained, and changed only once its jobs have ended; it is gold again once its checks and a burn-in have passed.
     """
 
@@ -53,7 +53,9 @@ def maintain() -> None:
 @queue_options
 @decision_options
 def run(file: Path, folder: Path, **options: Any) -> int:
-    """Begin the plan of a file, or go on with it: canaries first, then wave by wave.
+    """Begin the plan of a file, or go on with it where its run was killed: canaries first, then wave by wave.
+
+    A plan that was paused, or that halted, goes on with `maintain resume` alone.
 
     --dry-run prints the waves and the time that they take by what was measured, without the waiting for jobs. Exit code
     0: all nodes are changed; 1: some failed or were left alone, or too many failed and the plan halted.
@@ -74,13 +76,11 @@ def resume(plan: str, folder: Path, **options: Any) -> int:
 
     Nodes that failed have another turn once they are repaired and released; so have nodes that were skipped.
     """
-    from clusterctl.operations.maintain import MaintainRequest, known_plan
-    from clusterctl.operations.maintenance_status import found
+    from clusterctl.operations.maintain import resuming
     from clusterctl_cli.context import open_context
 
     context = open_context(folder, thorough=True)
-    request = MaintainRequest(plan=known_plan(context, plan), back=found(context, plan).back)
-    return _carry_out(context, request, options)
+    return _carry_out(context, resuming(context, plan), options)
 
 
 @click.command()

@@ -54,6 +54,7 @@ class UpOptions:
     metal: str
     installer: str | None
     fabric: str
+    pods: int
 
 
 @lab.command()
@@ -107,9 +108,17 @@ class UpOptions:
     show_default=True,
     help="Compute fabric; roce: adapters in Ethernet mode, cables proven by LLDP (Dell servers).",
 )
+@click.option(
+    "--pods",
+    type=click.IntRange(1, 8),
+    default=1,
+    show_default=True,
+    help="Split the machines over so many management networks, each with a controller of its own.",
+)
 @gathered(UpOptions)
 def up(options: UpOptions) -> None:
     """Start a lab and write its site directory; return when everything answers. Needs root."""
+    from clusterctl_lab.hosts.names import LabNames
     from clusterctl_lab.launch import up as start
     from clusterctl_lab.preflight import changes, check_machine
     from clusterctl_lab.settings import LabSettings
@@ -130,6 +139,7 @@ def up(options: UpOptions) -> None:
         ),
         installer=options.installer or "",
         fabric=options.fabric,
+        pods=options.pods,
     )
     _print(f"lab {options.name} changes on this machine, until `clusterctl lab down{_option(options.name)}`:")
     for line in changes(settings):
@@ -138,7 +148,14 @@ def up(options: UpOptions) -> None:
         check_machine(virtual=True)
         settings = replace(settings, os_image=_ready_image())
     start(settings, _print)
-    way = f"clusterctl bootstrap --site {click.format_filename(options.site)}"
+    site = click.format_filename(options.site)
+    queue = ""
+    for pod in settings.layout.pods:
+        reach = " ".join(f"--reach {network}" for network in pod.networks)
+        worker = f"clusterctl worker --site {site} --pool pod{pod.number} {reach}"
+        _print(f"worker of pod {pod.number}: ip netns exec {LabNames(options.name).controller(pod.number)} {worker}")
+        queue = " --queue auto"
+    way = f"clusterctl bootstrap --site {site}{queue}"
     click.echo(f"lab {options.name} is up: {options.hosts} machines; next: {way}")
 
 

@@ -1,5 +1,6 @@
-"""What a killed lab left behind, found by the lab's name and removed: cgroups with their processes, launchers,
-the uplink, run files, raised limits. Mounts and the hosts' wires live in namespaces, which end with the processes.
+"""What a killed lab left behind, found by the lab's name and removed: cgroups with their processes, launchers, the
+pods' namespaces, the uplink, run files, raised limits. Mounts and the hosts' wires live in namespaces, which end with
+the processes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.hosts.cgroups import LabCgroup
 from clusterctl_lab.hosts.names import MARKER, RUN, STATE, LabNames
+from clusterctl_lab.hosts.pods import remove_namespaces
 from clusterctl_lab.hosts.quota import CpuQuota
 from clusterctl_lab.hosts.switch import remove_uplink
 from clusterctl_lab.hosts.sysctls import restore_limits
@@ -35,6 +37,7 @@ async def sweep_leftovers(lab: str) -> tuple[str, ...]:
     await asyncio.to_thread(CpuQuota.of(names).remove)
     if await asyncio.to_thread(_kill_marked, lab):
         found.append("processes that were building hosts")
+    found += [f"network namespace {name}" for name in await remove_namespaces(names)]
     if await remove_uplink(names):
         found.append(f"interface {names.uplink}")
     if names.run_dir.exists():

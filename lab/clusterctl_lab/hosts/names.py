@@ -37,9 +37,17 @@ class LabNames:
         """The machine's one interface into the lab; it carries the gateway's, the BMCs' and the services' addresses."""
         return f"{self.lab}{UPLINK}"
 
+    def controller(self, pod: int) -> str:
+        """The network namespace of a pod's controller, for `ip netns exec`."""
+        return f"{self.lab}-pod{pod}"
+
+    def equipment(self, pod: int) -> str:
+        """The network namespace with the addresses of a pod's BMCs and its gateway."""
+        return f"{self.lab}-bmc{pod}"
+
     @property
     def alias(self) -> str:
-        """Marks the uplink as ours, so that no foreign interface is ever removed."""
+        """Marks the uplink and the loopback interfaces of the pods' namespaces as ours: nothing else is removed."""
         return f"clusterctl-lab:{self.lab}"
 
     @property

@@ -79,7 +79,7 @@ def prepare(paths: HostPaths, machine: Machine, layout: Layout, skeleton: Skelet
     boot_id.write_text(f"{uuid.uuid4()}\n")
     for name, value in _dmi(machine).items():
         (paths.dmi / name).write_text(f"{value}\n")
-    (paths.run / "switch.batch").write_text(wiring.host_in_switch(machine))
+    (paths.run / "switch.batch").write_text(wiring.host_in_switch(machine, layout))
     (paths.run / "host.batch").write_text(wiring.host(machine, layout))
     (paths.run / "base.fstab").write_text(base_table(paths))
     (paths.run / "inner.fstab").write_text(inner_table(paths, Path.exists))

@@ -13,6 +13,7 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl_lab.hosts import wiring
 from clusterctl_lab.hosts.command import check, environment, run
 from clusterctl_lab.hosts.names import UPLINK, LabNames
+from clusterctl_lab.hosts.pods import PodNetworks, remove_namespaces
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 
@@ -28,6 +29,7 @@ class Switch:
         self._names = names
         self._layout = layout
         self._rails = rails
+        self._pods = PodNetworks(names, layout)
         self._holder: asyncio.subprocess.Process | None = None
 
     @property
@@ -42,7 +44,7 @@ class Switch:
         names = self._names
         await self._refuse_overlap()
         batch = names.run_dir / "switch.batch"
-        batch.write_text(wiring.switch(self._rails, names.uplink))
+        batch.write_text(wiring.switch(self._rails, names.uplink, len(self._layout.pods)))
         holder = await asyncio.create_subprocess_exec(
             *("setpriv", "--pdeathsig", "KILL", "sh", str(SCRIPT), str(batch), str(cgroup)),
             stdin=asyncio.subprocess.DEVNULL,
@@ -59,12 +61,14 @@ class Switch:
                 remedy="Check that this kernel allows network namespaces, bridges and veth (not inside a container?).",
             )
         await self._on_machine(wiring.uplink(names.uplink, names.alias, self._layout))
+        await self._pods.start(self.netns)
 
     async def stop(self) -> None:
         """Wait for the holder, which the lab's cgroup has killed, and take the uplink away."""
         if self._holder is not None:
             await self._holder.wait()
             self._holder = None
+        await remove_namespaces(self._names)
         await remove_uplink(self._names)
 
     async def announce(self) -> None:
@@ -73,12 +77,14 @@ class Switch:
             await self._on_machine(wiring.router(self._names.uplink, self._layout))
 
     async def add_addresses(self, addresses: Iterable[str]) -> None:
-        """Further addresses of the lab on this machine; those that are there already stay."""
-        await self._on_machine(wiring.services(self._names.uplink, addresses))
+        """Further addresses of the lab on this machine, or in their pod; those that are there already stay."""
+        here = await self._pods.add_addresses(addresses)
+        await self._on_machine(wiring.services(self._names.uplink, here))
 
     async def remove_addresses(self, addresses: Iterable[str]) -> None:
         """Remove the addresses; those that are gone already are no error."""
-        await self._on_machine(wiring.no_services(self._names.uplink, addresses))
+        here = await self._pods.remove_addresses(addresses)
+        await self._on_machine(wiring.no_services(self._names.uplink, here))
 
     async def recable(self, booted: Machine, now: Machine) -> None:
         """Plug and unplug the rails of a running host as its cables are now."""

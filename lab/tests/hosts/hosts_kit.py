@@ -92,6 +92,7 @@ def leftovers(name: str) -> list[str]:
     found = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if f"/{name}/" in line]
     found += [f"link {link}" for _, link in socket.if_nameindex() if link.startswith(f"{name}-")]
     found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/clusterctl-lab/{name}")]
+    found += [f"namespace {path.name}" for path in Path("/run/netns").glob(f"{name}-*")]
     found += [str(path) for path in Path("/run/clusterctl-lab").glob(f"{name}/hosts")]
     return found + [command for command in commands() if f"/clusterctl-lab/{name}/" in command]
 

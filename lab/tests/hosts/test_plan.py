@@ -49,7 +49,7 @@ def test_wires_follow_the_machine() -> None:
     """Each adapter port is a wire on its rail; one without a cable is there, and down; one taken out is not."""
     unplugged = replace(MACHINE.hcas[0], cable=None)
     machine = replace(MACHINE, hcas=(unplugged, *MACHINE.hcas[2:]))
-    lines = wiring.host_in_switch(machine).splitlines()
+    lines = wiring.host_in_switch(machine, LAYOUT).splitlines()
     assert len(lines) == 1 + 7
     assert "name eth0 address 02:1a:ee:00:00:01" in lines[0]
     assert "master rail0" in lines[1]
@@ -66,6 +66,32 @@ def test_recabling_names_only_the_wires_that_exist() -> None:
         "link set h1r0 down",
         "link set h1r1 down",
         "link set h1r2 up",
+    ]
+
+
+def test_pods_have_networks_of_their_own() -> None:
+    """Machines fill the pods in order; each has its pod's bridge, network and gateway, and no address is in two pods."""
+    layout = Layout(IPv4Network("10.88.0.0/16"), 2, 3)
+    machines = [build(number, layout, "secret") for number in range(1, 6)]
+    assert [machine.bmc.address for machine in machines] == [
+        "10.88.1.1",
+        "10.88.1.2",
+        "10.88.1.3",
+        "10.88.2.1",
+        "10.88.2.2",
+    ]
+    assert [machine.address for machine in machines[2:4]] == ["10.88.129.3", "10.88.130.1"]
+    assert [pod.number for one in machines if (pod := layout.pod_at(one.address))] == [1, 1, 1, 2, 2]
+    assert layout.pod_at(layout.maas) is None
+    assert " master pod2 " in wiring.host_in_switch(machines[3], layout).splitlines()[0]
+    inside = wiring.host(machines[3], layout)
+    assert "address add 10.88.130.1/24 " in inside
+    assert "default via 10.88.130.254" in inside
+    controller = wiring.controller(layout.pods[1], "lab")
+    assert [word for word in controller.split() if word.startswith("10.")] == [
+        "10.88.2.253/24",
+        "10.88.130.253/24",
+        "10.88.0.18/24",
     ]
 
 

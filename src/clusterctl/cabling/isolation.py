@@ -80,7 +80,7 @@ class _Bench:
         self.cuts: list[Cut] = []
         self.refusals: list[IsolationRefusal] = []
         self._links = set(cables)
-        self._tiers = _tiers(fabric, cables)
+        self._tiers = tiers_of(fabric, cables)
         self._out = len(existing.cuts)
         self._hit = {self._lower(cut.port.guid, cut.peer.guid) for cut in existing.cuts}
         self._live = Counter(frozenset((link.a.guid, link.b.guid)) for link in cables)
@@ -135,7 +135,7 @@ class _Bench:
         return min((a, b), key=lambda guid: (self._tiers.get(guid, far), guid))
 
 
-def _tiers(fabric: Fabric, cables: Iterable[Link]) -> dict[Guid, int]:
+def tiers_of(fabric: Fabric, cables: Iterable[Link]) -> dict[Guid, int]:
     """Return the number of cables from each switch to the next adapter."""
     near = _neighbours(cables)
     tiers = {guid: 0 for guid, device in fabric.devices.items() if device.kind is not DeviceKind.SWITCH}

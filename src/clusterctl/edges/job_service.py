@@ -7,6 +7,7 @@ one address that the user has named: no redirect is followed, and without TLS on
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -62,6 +63,8 @@ class JobService(NeverPickled):
             raise UsageError("holds a user or a password", where="--server", remedy="name a token file: --token-file")
         if parts.scheme == "http" and not _is_loopback(parts.hostname):
             raise UsageError("a token is not sent without TLS", where="--server", remedy=remedy)
+        if self.ca_file:
+            _require_certificates(self.ca_file)
 
     def get(self, *path: str, **query: str) -> Any:
         """Return the JSON document below `/api/v1/PATH`."""
@@ -128,6 +131,16 @@ class JobService(NeverPickled):
             return OutcomeUnknownError("its answer was lost", where=self.url, remedy=remedy)
         remedy = "check --server and the network; what was ordered goes on without this command"
         return UnreachableError(f"the service does not answer ({type(error).__name__})", where=self.url, remedy=remedy)
+
+
+def _require_certificates(file: str) -> None:
+    """Raise `UsageError` for a file that holds no certificate: else each service would be called untrusted."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+    except OSError as error:
+        remedy = "give a file of certificates in PEM form: that of the authority, or the service's own"
+        cause = "cannot be read" if error.filename else "holds no certificate"
+        raise UsageError(f"{file} {cause}", where="--ca-file", remedy=remedy) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -39,6 +39,7 @@ class Act(enum.StrEnum):
     RETIRE_POWER_OFF = "retire.power_off"
     PORT_DISABLE = "port.disable"
     PORT_ENABLE = "port.enable"
+    UFM_RESTART = "ufm.restart"
 
 
 INSTALL_ACTS = frozenset({Act.POWER_LOGIN, Act.INSTALL_PREPARE, Act.INSTALL_START, Act.INSTALL_RELEASE})

@@ -104,6 +104,7 @@ class Kind(enum.StrEnum):
     FABRIC_ALARMS_READ = "fabric.alarms_read"
     FABRIC_LINK_SUSPECTED = "fabric.link_suspected"
     FABRIC_REPAIR_REPORTED = "fabric.repair_reported"
+    FABRIC_LINK_BURNED = "fabric.link_burned"
     FABRIC_MASTER_SEEN = "fabric.master_seen"
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_UPDATED = "incident.updated"

@@ -1,8 +1,9 @@
-"""MAC addresses and GUIDs in the spellings of tools and spreadsheets; host names."""
+"""MAC addresses and GUIDs in the spellings of tools and spreadsheets; host names and IP addresses."""
 
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 
 from clusterctl.fleet.node import Guid, Mac
 
@@ -30,3 +31,12 @@ def guid_of(digits: str) -> Guid:
 def is_host_name(text: str) -> bool:
     """Return whether the text is the name of a node: lower-case letters, digits and dashes, 63 at most."""
     return _HOST_NAME.fullmatch(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Return whether the text is an IP address, as opposed to a name."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

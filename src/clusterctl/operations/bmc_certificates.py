@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.site.certificate_record import SeenCertificate, write_certificates
+from clusterctl.edges.site.certificate_record import write_certificates
 from clusterctl.fleet.acts import Act
+from clusterctl.fleet.bmc.certificates import SeenCertificate
 from clusterctl.fleet.decisions.permissions import require_no_open_act, require_serial
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.node import Serial, Stage
@@ -117,7 +118,9 @@ def _keep(context: SiteContext, found: Iterable[CertificateResult]) -> None:
         for item in found
         if item.shown is not None
     }
-    write_certificates(state_dir(context.site), seen, frozenset(node.name for node in context.site.nodes))
+    retired = {node.name for node in context.journal.summaries() if node.stage is Stage.RETIRED}
+    listed = frozenset(node.name for node in context.site.with_bmc) - retired
+    write_certificates(state_dir(context.site), seen, listed)
 
 
 def _checked(item: CertificateResult) -> Outcome:

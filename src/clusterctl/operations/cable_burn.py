@@ -15,16 +15,21 @@ from datetime import datetime, timedelta
 
 from clusterctl.cabling.burn.coverage import BurnReport
 from clusterctl.cabling.burn.plan import BurnPlan
-from clusterctl.cabling.burn.scope import BurnScope, hosts_for
+from clusterctl.cabling.burn.routes import Routes, lay_routes
+from clusterctl.cabling.burn.scope import BurnScope, hosts_across, hosts_for, named_links
+from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.history import known_modules
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Guid, NodeId, Stage
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.opensm import parse_dump_fts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.burn_work import BurnWork, work_after
 from clusterctl.operations.compose import StepFactory
@@ -33,7 +38,7 @@ from clusterctl.operations.fabric_files import limits_named
 from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Claim, Deadline
-from clusterctl.ports.scheduler import Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 from clusterctl.steps.executor.lease import kept, sole_claim
 from clusterctl.steps.fabric_burn import BurnHost, BurnServices, BurnSettings, FabricBurn, look_at
 
@@ -59,19 +64,23 @@ class CableBurnRequest:
     nodes       names and patterns; none: all free hosts
     rails       that are loaded; none: all
     leaves      switches whose links are loaded, by name; none: all
+    links       single links that are loaded, each by one of its ports, SWITCH:PORT; none: all
     stage_s     seconds for which a stage loads its links; where reading counters is slow, up to `LONGER` times as many
     for_s       seconds for which links are loaded again and again; None: each link once
     adaptive    the switches route adaptively
     limits      fabric limits by name, or a file
+    within_s    seconds after which a burn without `for_s` ends in any case
     """
 
     nodes: tuple[str, ...] = ()
     rails: tuple[int, ...] = ()
     leaves: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
     stage_s: int = 600
     for_s: float | None = None
     adaptive: bool = False
     limits: str = "ndr"
+    within_s: float = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +133,7 @@ def preview(context: SiteContext, request: CableBurnRequest) -> Preview:
         services = StepFactory(context, adapters, Control().cancelled).fabric_burn()
         hosts = _look(services, chosen.states, chosen.skipped, Deadline.after(LOOK_S))
         burn = FabricBurn(services, _settings(context, request), hosts, "", Claim(CLAIM, "", 0), _ignore)
-        earlier = _unfinished(context)
+        earlier = None if request.links else _unfinished(context)
         recalled = burn.recall(earlier.stages) if earlier and not earlier.hindrance(request) else 0
         plan = burn.ready(Deadline.after(LOOK_S)).plan
     stages = len(plan.stages.stages)
@@ -185,7 +194,7 @@ def _run(
         control.on_event(Event(text=f"{recalled} stages of a burn that was stopped count"))
     stopped = ""
     try:
-        stopped = burn.run(Deadline.after(request.for_s or _SINGLE_S, control.cancelled))
+        stopped = burn.run(Deadline.after(request.for_s or request.within_s, control.cancelled))
     except CancelledError:
         if not control.cancelled.is_set():
             raise
@@ -199,10 +208,6 @@ def _run(
         stuck=stuck,
         cancelled=control.cancelled.is_set(),
     )
-
-
-_SINGLE_S = 7 * 86_400.0
-"""Seconds after which a burn without `for_s` ends in any case."""
 
 
 def _ignore(_text: str) -> None:
@@ -220,14 +225,20 @@ def _drained(name: str, gold: Sequence[str]) -> str:
 def _warnings(plan: BurnPlan, scope: BurnScope) -> Iterator[str]:
     if plan.routing.problem:
         yield plan.routing.problem
-    if plan.unreached and (scope.whole or scope.leaves):
+    if plan.unreached and (scope.whole or scope.leaves or scope.links):
         some = ", ".join(one.link for one in plan.unreached[:5])
         more = f" and {len(plan.unreached) - 5} more" if plan.unreached[5:] else ""
         yield f"{len(plan.unreached)} directed links are loaded by no flow of these hosts: {some}{more}"
 
 
 def _scope(request: CableBurnRequest) -> BurnScope:
-    return BurnScope(rails=frozenset(request.rails), leaves=frozenset(request.leaves), named=bool(request.nodes))
+    ports = (text.rpartition(":") for text in request.links)
+    return BurnScope(
+        rails=frozenset(request.rails),
+        leaves=frozenset(request.leaves),
+        links=frozenset(PortName(device, port) for device, _, port in ports),
+        named=bool(request.nodes),
+    )
 
 
 def _settings(context: SiteContext, request: CableBurnRequest) -> BurnSettings:
@@ -257,10 +268,49 @@ def _chosen(context: SiteContext, adapters: Adapters, request: CableBurnRequest)
             skipped[state.name] = reason
         else:
             states.append(state)
-    needed = hosts_for(_scope(request), wiring_plan(context.site), [state.name for state in states])
-    states = [state for state in states if state.name in needed]
+    needed = _needed(context, adapters, request, states)
+    states = [state for state in states if state.name in needed or _is_left(known.get(state.name))]
     gold = tuple(state.name for state in states if state.in_pool(now))
     return _Hosts(tuple(states), skipped, gold)
+
+
+def _is_left(use: Occupancy | None) -> bool:
+    """Return whether a burn that was killed keeps jobs off the node: this one gives it back."""
+    return use is not None and use.use is Use.OUT and use.reason.startswith(f"{PREFIX}{PURPOSE}:")
+
+
+def _needed(
+    context: SiteContext, adapters: Adapters, request: CableBurnRequest, states: Sequence[NodeState]
+) -> frozenset[str]:
+    """Return the names of the hosts that the burn needs: for single links those whose packets cross them.
+
+    Raises `UsageError` where no link is up at a port that is named.
+    """
+    scope, plan, free = _scope(request), wiring_plan(context.site), [state.name for state in states]
+    if not scope.links:
+        return hosts_for(scope, plan, free)
+    deadline = Deadline.after(LOOK_S)
+    fabric = parse_ibnetdiscover(adapters.fabric.ibnetdiscover(deadline).value, file="ibnetdiscover")
+    tables = parse_dump_fts(adapters.tables.dump_fts(deadline).value.splitlines(), file="dump_fts")
+    labels = fabric_labels(fabric, plan)
+    up = {labels.name(end) for link in fabric.cables() for end in (link.a, link.b)}
+    if missing := sorted(map(str, scope.links - up)):
+        raise UsageError("no link is up at this port", where=missing[0], remedy="write it as SWITCH:PORT")
+    routes = _named_routes(lay_routes(fabric, tables), states)
+    single = named_links(replace(scope, leaves=frozenset()), fabric, plan) or frozenset()
+    return hosts_across(routes, single, free) | (
+        hosts_for(replace(scope, links=frozenset()), plan, free) if scope.leaves else frozenset()
+    )
+
+
+def _named_routes(routes: Routes, states: Sequence[NodeState]) -> Routes:
+    """Return the routes with each adapter's host as the BMC's inventory has it; else by the adapter's description."""
+    hosts = {guid: state.name for state in states for guid in _adapters_by_bmc(state)}
+    named = (
+        replace(end, name=replace(end.name, device=hosts.get(end.port.guid, end.name.device)))
+        for end in routes.endpoints
+    )
+    return replace(routes, endpoints=tuple(named))
 
 
 def _wanted(context: SiteContext, request: CableBurnRequest) -> list[str]:
@@ -282,7 +332,7 @@ def _hindrance(state: NodeState, known: Mapping[str, Occupancy], *, named: bool,
 
 def _at_work(use: Occupancy | None, *, is_gold: bool) -> str:
     """Return what the scheduler reports of a node that it uses; empty where the node is free."""
-    if use is None or use.ours:
+    if use is None or _is_left(use):
         return ""
     hinders = use.use is not Use.IDLE if is_gold else use.use is Use.BUSY
     return f"the scheduler reports it as {use.state or use.use.value}" if hinders else ""
@@ -334,13 +384,33 @@ def _taken(
         return
     lender = PartnerLender(context, adapters.scheduler, PURPOSE)
     occupancy = lender.occupancy()
-    ours = [name for name in chosen.gold if name in occupancy and occupancy[name].ours]  # of a burn that was killed
+    ours = [name for name in chosen.gold if _is_left(occupancy.get(name))]
     taken, refused = lender.take([name for name in chosen.gold if name not in ours])
     chosen.skipped.update(refused)
     try:
         yield tuple(state for state in chosen.states if state.name not in refused)
     finally:
         stuck.update(lender.give_back([*taken, *ours]))
+
+
+def give_back_left(context: SiteContext) -> Mapping[str, str]:
+    """Give gold nodes back to the scheduler that a killed burn keeps jobs off; none while a burn runs.
+
+    Return those that cannot be given back, with the reason.
+    """
+    claims = context.journal.claim([CLAIM], context.run)
+    if CLAIM not in claims.granted:
+        return {}
+    try:
+        with closing(context.adapters(Access.READ)) as adapters:
+            if adapters.scheduler is None:
+                return {}
+            lender, now = PartnerLender(context, adapters.scheduler, PURPOSE), CLOCK.now()
+            left = {name for name, use in lender.occupancy().items() if _is_left(use)}
+            gold = [node.name for node in context.journal.summaries() if node.name in left and node.in_pool(now)]
+            return lender.give_back(gold)
+    finally:
+        context.journal.release(claims.granted.values())
 
 
 @contextmanager
@@ -378,13 +448,17 @@ class _Earlier:
 
 
 def _unfinished(context: SiteContext) -> _Earlier | None:
-    """Return the burn that never ended; None where there is none."""
-    started = list(context.journal.latest(Stream.CAMPAIGN, Kind.BURN_STARTED))
+    """Return the burn that never ended; None where there is none. A burn of single links is short: it begins again."""
+    started = [
+        (event.subject, event.payload)
+        for event in context.journal.latest(Stream.CAMPAIGN, Kind.BURN_STARTED)
+        if isinstance(event.payload, BurnStarted) and not event.payload.links
+    ]
     if not started:
         return None
-    subject, ordered = started[-1].subject, started[-1].payload
+    subject, ordered = started[-1]
     events = list(context.journal.history(Stream.CAMPAIGN, subject))
-    if not isinstance(ordered, BurnStarted) or any(isinstance(event.payload, BurnEnded) for event in events):
+    if any(isinstance(event.payload, BurnEnded) for event in events):
         return None
     stages = tuple(event.payload for event in events if isinstance(event.payload, BurnStageMeasured))
     return _Earlier(subject=subject, ordered=ordered, stages=stages, last=events[-1].at)
@@ -394,7 +468,7 @@ def _going_on(
     context: SiteContext, request: CableBurnRequest, claim: Claim, on_event: Callable[[str], None]
 ) -> _Earlier | None:
     """Return the burn that the request goes on with. One that it does not go on with is ended, with the reason."""
-    earlier = _unfinished(context)
+    earlier = None if request.links else _unfinished(context)
     reason = earlier.hindrance(request) if earlier else ""
     if earlier is None or not reason:
         return earlier

@@ -31,6 +31,7 @@ from clusterctl.operations.fabric_files import limits_named, most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
+from clusterctl.operations.known_serials import KnownSerials
 from clusterctl.operations.site_facts import never_installed, state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
@@ -65,6 +66,7 @@ from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl.steps.job_collection import JobCollector
 from clusterctl.steps.job_tail import TailReader
+from clusterctl.steps.storage_clients import StorageReader
 from clusterctl_burnin.host_requirements import HostRequirements, StorageSource
 from clusterctl_burnin.suites.suite import Suite
 
@@ -162,7 +164,9 @@ class StepFactory:
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         change_password = rotator(self._context, self._adapters).one if at_discovery else None
         hosts = HostMachines(self._adapters.shell, self._ssh)
-        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password, hosts)
+        services = DiscoverServices(
+            self._adapters.bmcs, self._site.bmc_address, KnownSerials(self._context.journal), change_password, hosts
+        )
         plan = DiscoverPlan(
             self._site.skus,
             self._settings.batch.discover,
@@ -249,6 +253,11 @@ class StepFactory:
         """Return what reads the logs of running jobs."""
         states = {state.name: state for state in self._context.journal.states()}
         return TailReader(self._adapters.shell, self._ssh, states)
+
+    def storage_reader(self) -> StorageReader:
+        """Return what reads the storage clients of nodes."""
+        states = {state.name: state for state in self._context.journal.states()}
+        return StorageReader(self._adapters.shell, self._ssh, states, self._settings.parallel.checks)
 
     def leaves(self) -> Mapping[str, str]:
         """Return the leaf switches of each node by the wiring plans; none without a plan."""
@@ -342,17 +351,6 @@ class StepFactory:
             host_key=keys.get,
             new_host_key=keys.renew,
         )
-
-    def _serials(self) -> Mapping[str, str]:
-        """Return the nodes by serial and alias, retired ones too: a machine comes back by an operator's decision only.
-
-        An alias of several nodes is of an enclosure that they share, and belongs to none.
-        """
-        nodes = self._context.journal.summaries()
-        owners: dict[str, str] = {}
-        for node in nodes:
-            owners |= {alias: "" if alias in owners else node.name for alias in node.aliases}
-        return owners | {node.serial: node.name for node in nodes if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
         return role_variables(self._context, self._ssh, hosts)

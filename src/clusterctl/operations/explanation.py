@@ -11,8 +11,8 @@ from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Finding, Origin
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.offenders import repeated
 from clusterctl.operations.operation import current_time
-from clusterctl.operations.reports import repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.ufm.readers import UfmLinks, alarm_readers
+from clusterctl.edges.ufm.readers import UfmJobs, UfmLinks, UfmSystems, alarm_readers
+from clusterctl.edges.ufm.service import UfmService
+from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import SiteContext
-from clusterctl.ports import AlarmReader, LinkModel
+from clusterctl.operations.ufm_restart import UfmRestart
+from clusterctl.ports import AlarmReader, JobReader, LinkModel, SystemReader
 
 
 def site_alarm_readers(context: SiteContext) -> dict[str, AlarmReader]:
@@ -17,3 +20,27 @@ def site_link_model(context: SiteContext) -> LinkModel | None:
     """Return the reader of the links that the site's fabric manager has; None where it has none."""
     settings = context.site.settings.fabric.ufm
     return UfmLinks(context.site, settings, CLOCK) if settings is not None else None
+
+
+def site_systems(context: SiteContext) -> SystemReader | None:
+    """Return the reader of the switches that the site's fabric manager has; None where it has none."""
+    settings = context.site.settings.fabric.ufm
+    return UfmSystems(context.site, settings, CLOCK) if settings is not None else None
+
+
+def site_ufm_restart(context: SiteContext) -> UfmRestart:
+    """Return the restart of the site's UFM. Raise `UsageError` where the site does not name how."""
+    settings, links = context.site.settings.fabric.ufm, site_link_model(context)
+    if settings is None or links is None or not settings.restart:
+        where, remedy = context.site.where("fabric", "ufm"), "name active and restart (docs/how-to/ufm.md)"
+        raise UsageError("the site does not name how UFM is restarted", where=where, remedy=remedy)
+    return UfmRestart(context, links, UfmService(settings.active, settings.restart))
+
+
+def site_jobs(context: SiteContext) -> JobReader:
+    """Return the reader of the jobs of the site's UFM. Raise `UsageError` where the site has none."""
+    settings = context.site.settings.fabric.ufm
+    if settings is None:
+        where, remedy = context.site.where("fabric", "ufm"), "name it (docs/how-to/ufm.md)"
+        raise UsageError("the site has no UFM", where=where, remedy=remedy)
+    return UfmJobs(context.site, settings, CLOCK)

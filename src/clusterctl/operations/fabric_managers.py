@@ -71,6 +71,6 @@ def compared(links: LinkModel | None, seen: Fabric | None, deadline: Deadline) -
         return ModelReading()
     text = (
         f"UFM's model of the fabric is stale: of {found.links} links between switches it lacks {found.missing}, and "
-        f"has {found.gone} that are gone; if the next passes report it, too, restart UFM on its host"
+        f"has {found.gone} that are gone; if the next passes report it, too: clusterctl fabric restart"
     )
     return ModelReading(stale=(text,))

@@ -32,7 +32,7 @@ from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.payloads.fabric import FabricAlarmsRead, FabricLinkSuspected, FabricRepairReported
 from clusterctl.fleet.payloads.node import ActIntended
-from clusterctl.operations import incidents
+from clusterctl.operations import cable_burn, incidents
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import limits_named, most_broken_percent
@@ -40,6 +40,7 @@ from clusterctl.operations.fabric_managers import compared, watch_master
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.fabric_repairs import record_closed_tickets
 from clusterctl.operations.incidents import IncidentUpdate
+from clusterctl.operations.link_burn import Burn, LinkBurner, place_of
 from clusterctl.operations.link_isolation import BadLink, DisablePlan, carry_out, plan_disable, port_isolator
 from clusterctl.operations.operation import Control, Event, Failure, Outcome, Result
 from clusterctl.ports import AlarmReader, Claim, Deadline, LinkModel
@@ -123,10 +124,12 @@ def run(
     control: Control,
     readers: Mapping[str, AlarmReader] | None = None,
     links: LinkModel | None = None,
+    burn: Burn = cable_burn.run,
 ) -> WatchResult:
     """Do one pass, and bring the incidents up to date. Raise `UsageError` where another run acts on the fabric.
 
     readers  of alarms, by name; the site's by default, with its `links`
+    burn     loads repaired links
     """
     settings = settings_of(context)
     acts = settings.act and not request.dry_run
@@ -140,7 +143,8 @@ def run(
         alarms = _Alarms(context, readers, deadline).read()
         collector = LinkCollector(context.journal, adapters.fabric, adapters.counters, limits, plan, PERIOD, READINGS)
         reading = collector.read(deadline, adapters.telemetry)
-        work = _Pass(context, adapters, claim, limits, plan, deadline, control)
+        burner = LinkBurner(context, settings, control, claim, burn)
+        work = _Pass(context, adapters, claim, limits, plan, deadline, control, burner)
         done = work.over(reading, acts=acts)
         handed = watch_master(context.journal, reading.fabric, reading.evidence)
         model = compared(links, reading.fabric, deadline)
@@ -229,6 +233,7 @@ class _Pass:
     plan: WiringPlan
     deadline: Deadline
     control: Control
+    burner: LinkBurner
 
     def over(self, reading: LinkReading, *, acts: bool) -> WatchResult:
         """Return what was done. Without a fabric that could be read, nothing is."""
@@ -246,7 +251,10 @@ class _Pass:
             would = {effect.node: effect.text for effect in plan.preview().effects}
             return replace(
                 result,
-                would={**would, **{one.label: "enable and prove: it is repaired" for one in out if self._due(one)}},
+                would={
+                    **would,
+                    **{one.label: "enable, burn and prove: it is repaired" for one in out if self._due(one)},
+                },
                 skipped=plan.refusals,
                 out=len(out),
                 budget=plan.cuts.budget,
@@ -256,6 +264,8 @@ class _Pass:
         outcomes = [*self._repaired(isolator, reading, out)]
         plan = self._plan(reading.fabric, reading.health)
         outcomes += self._disabled(isolator, plan)
+        stuck: dict[str, str] = {}
+        outcomes += self._burned(isolator, reading.fabric, stuck)
         left = self._out()
         return replace(
             result,
@@ -264,7 +274,7 @@ class _Pass:
             out=len(left),
             budget=plan.cuts.budget,
             waiting={one.label: self._waits_for(one) for one in left},
-            problems=problems,
+            problems=(*problems, *(f"{name} is still without jobs: {why}" for name, why in stuck.items())),
         )
 
     def _observe(self, seen: Fabric, reading: LinkReading) -> None:
@@ -298,6 +308,23 @@ class _Pass:
             self._renew()
             yield from self._reported(outcome)
 
+    def _burned(self, isolator: Isolator, seen: Fabric, stuck: dict[str, str]) -> Iterator[Outcome]:
+        """Load the links that were enabled, and disable those again that a burn proves bad.
+
+        It is the last work of a pass, since it takes minutes. A link is loaded from the pass after its enabling on: by
+        then the subnet manager routes packets over it. `stuck` receives hosts that cannot be given back, and why.
+        """
+        due = [one for one in self._out() if one.enabling and _between(seen, one) and self.burner.is_due(one)]
+        if self.control.cancelled.is_set():
+            return
+        if not due:
+            stuck.update(self._given_back())
+            return
+        stuck.update(self.burner.load(due))
+        for one in due:
+            if self.burner.fault(one):
+                yield from self._reported(self._failed_in_burn(isolator, one))
+
     def _reported(self, outcome: Outcome | None) -> Iterator[Outcome]:
         if outcome is not None:
             self.control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
@@ -327,13 +354,11 @@ class _Pass:
 
     def _waits_for(self, one: DisabledPort) -> str:
         if one.enabling:
-            return "its counters are watched"
-        device, _, port = one.label.partition(" port ")
+            return "; ".join(["its counters are watched", *map(str, self.burner.burns(one)[-1:])])
+        place = place_of(one)
         if self._reported_since(one):
-            return (
-                f"an operator: it was repaired more than {REPAIRS} times in a week; cable enable --port {device}:{port}"
-            )
-        return f"its repair: close its ticket, or clusterctl fabric repaired {device}:{port}"
+            return f"an operator: it was repaired more than {REPAIRS} times in a week; cable enable --port {place}"
+        return f"its repair: close its ticket, or clusterctl fabric repaired {place}"
 
     def _enable(self, isolator: Isolator, one: DisabledPort) -> Outcome:
         self._renew()
@@ -347,22 +372,46 @@ class _Pass:
         """Return what the counters since then prove of an enabled link; None where they prove nothing yet."""
         self._renew()
         try:
-            link = _between(reading.fabric, one)
-            if link is None:
+            link, fault = _between(reading.fabric, one), self.burner.fault(one)
+            if link is None and not fault:
                 return self._again(isolator, one)
-            if link.gbps < one.gbps:
-                return self._back(isolator, one, f"it came back at {link.rate}, and had {one.gbps:g} Gb/s before")
-            alone = Fabric(reading.fabric.devices if reading.fabric else {}, (link,))
-            found = judge_link(self.context.journal, alone, self.limits, self.plan, since)
-            if found is None or found.verdict is Verdict.INCONCLUSIVE:
+            cause, proof = (f"burned: {fault}", "") if fault or link is None else self._found(one, link, reading, since)
+            if cause:
+                return self._back(isolator, one, cause)
+            if not proof:
                 return None
-            if not found.verdict.admits:
-                return self._back(isolator, one, "; ".join(finding.cause for finding in found.findings))
-            proof = f"BER below {found.proven_ber:g} over {found.seconds:.0f} s"
             isolator.proven(one, proof, reading.evidence)
         except EdgeError as error:
             return Outcome(node=one.label, failure=Failure.of(error))
         return Outcome(node=one.label, text=f"in use: {proof}")
+
+    def _found(self, one: DisabledPort, link: Link, reading: LinkReading, since: datetime) -> tuple[str, str]:
+        """Return what is wrong with an enabled link, and what proves it; both are empty where nothing is proven yet."""
+        if link.gbps < one.gbps:
+            return f"it came back at {link.rate}, and had {one.gbps:g} Gb/s before", ""
+        alone = Fabric(reading.fabric.devices if reading.fabric else {}, (link,))
+        found = judge_link(self.context.journal, alone, self.limits, self.plan, since)
+        burned = self.burner.proof(one)
+        if found is None or found.verdict is Verdict.INCONCLUSIVE:
+            return "", ""
+        if not found.verdict.admits:
+            return "; ".join(finding.cause for finding in found.findings), ""
+        return "", f"BER below {found.proven_ber:g} over {found.seconds:.0f} s; {burned}" if burned else ""
+
+    def _given_back(self) -> Mapping[str, str]:
+        """Give back hosts that a killed burn keeps jobs off; return those that stay so, with the reason."""
+        if self.context.site.settings.scheduler is None:
+            return {}
+        try:
+            return cable_burn.give_back_left(self.context)
+        except UNREADABLE as error:
+            return {"the scheduler": error.message}
+
+    def _failed_in_burn(self, isolator: Isolator, one: DisabledPort) -> Outcome:
+        try:
+            return self._back(isolator, one, f"burned: {self.burner.fault(one)}")
+        except EdgeError as error:
+            return Outcome(node=one.label, failure=Failure.of(error))
 
     def _again(self, isolator: Isolator, one: DisabledPort) -> Outcome:
         """Enable a port whose link is not up once more: the run that enabled it may have been killed."""
@@ -371,7 +420,7 @@ class _Pass:
         return self._enable(isolator, one)
 
     def _back(self, isolator: Isolator, one: DisabledPort, cause: str) -> Outcome:
-        isolator.back_out(one, self.deadline)
+        isolator.back_out(one, Deadline.after(COMES_UP_S, self.control.cancelled))
         failure = Failure(
             kind="unhealthy", message=f"disabled again: {cause}", remedy="repair it, then report it again"
         )

@@ -28,8 +28,9 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.formats.slurm_jobs import is_one_job
 from clusterctl.operations.job_inputs import (
+    GIT_S,
+    JobRunRequest,
     ManifestInputs,
-    UserRunRequest,
     submissions,
     user_part_reached,
 )
@@ -39,7 +40,6 @@ from clusterctl.ports import Deadline
 from clusterctl.ports.jobs import Jobs, Submission
 
 SUBMIT_S = 300.0
-GIT_S = 120.0
 AGAIN_S = 3.0
 LOST = timedelta(minutes=10)
 """So long the service may be away before following ends with an error; the run goes on."""
@@ -90,12 +90,12 @@ class JobClient:
     def stop(self, job: str) -> Mapping[str, Any]:
         return _document(_document(self._service.post("jobs", job, "stop")).get("run"))
 
-    def preview(self, request: UserRunRequest) -> tuple[Preview, str]:
+    def preview(self, request: JobRunRequest) -> tuple[Preview, str]:
         """Return what the run would get now, and the digest that approves it."""
         found = _document(self._service.post("jobs", body={"request": to_data(request)}))
         return from_data(Preview, found.get("preview")), str(found.get("digest", ""))
 
-    def order(self, request: UserRunRequest, approved: str) -> RemoteRun:
+    def order(self, request: JobRunRequest, approved: str) -> RemoteRun:
         """Have the service order the run; nothing is submitted yet."""
         found = _document(self._service.post("jobs", body={"request": to_data(request), "approved": approved}))
         run = _document(found.get("run"))
@@ -107,7 +107,7 @@ class JobClient:
             raise ParseError("a name of its nodes is none", where="web service")
         return RemoteRun(name=name, nodes=tuple(nodes))
 
-    def submit(self, request: UserRunRequest, run: RemoteRun) -> str:
+    def submit(self, request: JobRunRequest, run: RemoteRun) -> str:
         """Submit all attempts of a run with `sbatch`, as the user of this command; return the first one's job.
 
         What was submitted already is found by its comment: an interrupted command may be repeated for the same run.

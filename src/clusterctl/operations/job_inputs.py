@@ -18,6 +18,8 @@ from clusterctl.ports.jobs import Submission
 
 EXPORTED = ("NCCL_", "UCX_", "CUDA_", "TORCH_", "SHARP_", "GLOO_", "OMP_", "MELLANOX_")
 """Prefixes of environment variables that a run gets from its user, and that its manifest records."""
+GIT_S = 120.0
+"""What git may take to describe a checkout."""
 _DUMPS = 2000
 """Operations that PyTorch's flight recorder keeps of each rank."""
 
@@ -51,11 +53,14 @@ def user_part_reached(inputs: ManifestInputs, deadline: Deadline) -> Mapping[str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserRunRequest:
-    """What a user without rights on the controller orders; fields as of `JobRunRequest`.
+class JobRunRequest:
+    """What is run, on how many nodes, and how it goes on after failures.
 
-    script, folder  on the user's machine: absolute paths
-    part            the user's part of the manifest: code, image, configs, seed, and how each service was reached
+    script, arguments, options  of sbatch; `variables` are set for the job; an absolute path
+    folder                      for logs, on a file system that it shares with the nodes; an absolute path
+    readers, heartbeat          by which progress is seen (`jobs.progress`); a path on the nodes
+    part                        the user's part of the manifest: code, image, configs, seed, and the services: their
+                                names, or how the user's machine has reached each
     """
 
     script: str
@@ -70,8 +75,8 @@ class UserRunRequest:
     policy: JobPolicy = field(default_factory=JobPolicy)
     part: Mapping[str, Any] = field(default_factory=dict)
 
-    def ordered(self, user: str) -> JobRunOrdered:
-        """Return the order as the journal has it, with the user who submits."""
+    def ordered(self, user: str = "") -> JobRunOrdered:
+        """Return the order as the journal has it, with the user who submits; empty for the service itself."""
         return JobRunOrdered(
             script=self.script,
             arguments=self.arguments,

@@ -19,7 +19,7 @@ from clusterctl.jobs.supervision import SupervisedRun
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import require_jobs
-from clusterctl.operations.job_inputs import UserRunRequest
+from clusterctl.operations.job_inputs import JobRunRequest
 from clusterctl.operations.job_manifest import manifest
 from clusterctl.operations.job_run import (
     SCHEDULER_S,
@@ -38,7 +38,7 @@ MOST_WORDS = 2000
 _TEXT = 4096
 
 
-def preview(context: SiteContext, user: str, request: UserRunRequest) -> Preview:
+def preview(context: SiteContext, user: str, request: JobRunRequest) -> Preview:
     """Return the nodes that the run would get now. Raises `UsageError` where a field is wrong or too few are free."""
     _check(context, user, request)
     with closing(context.adapters(Access.READ)) as adapters:
@@ -46,7 +46,7 @@ def preview(context: SiteContext, user: str, request: UserRunRequest) -> Preview
     return placed(Path(request.script).name, chosen, request.spares).of(request)
 
 
-def order(context: SiteContext, user: str, request: UserRunRequest, control: Control) -> SupervisedRun:
+def order(context: SiteContext, user: str, request: JobRunRequest, control: Control) -> SupervisedRun:
     """Order the run, and intend its first attempt. Nothing is submitted.
 
     Raises `ConflictError` where the preview is another one by now, or the user has too many open runs.
@@ -71,7 +71,7 @@ def order(context: SiteContext, user: str, request: UserRunRequest, control: Con
     return found
 
 
-def _check(context: SiteContext, user: str, request: UserRunRequest) -> None:
+def _check(context: SiteContext, user: str, request: JobRunRequest) -> None:
     if not user:
         remedy = "have a token made for your jobs: clusterctl web token add NAME --jobs-of USER"
         raise UsageError("the token is for no user's jobs", where="token", remedy=remedy)
@@ -84,7 +84,7 @@ def _check(context: SiteContext, user: str, request: UserRunRequest) -> None:
         reader(name)
 
 
-def _check_limits(context: SiteContext, user: str, request: UserRunRequest) -> None:
+def _check_limits(context: SiteContext, user: str, request: JobRunRequest) -> None:
     """Raise where the user has as many open runs or spares as the site allows (`jobs` in site.yml)."""
     settings = context.site.settings.jobs
     policy = request.policy
@@ -102,7 +102,7 @@ def _check_limits(context: SiteContext, user: str, request: UserRunRequest) -> N
         raise ConflictError(f"{user} has {len(own)} open runs", where="jobs.user_runs", remedy=remedy)
 
 
-def _check_texts(request: UserRunRequest) -> None:
+def _check_texts(request: JobRunRequest) -> None:
     """Raise `UsageError` for paths that are not absolute, and for texts that are no one line, or too many."""
     for name, path in (("script", request.script), ("folder", request.folder)):
         if not path.startswith("/"):
@@ -117,7 +117,7 @@ def _check_texts(request: UserRunRequest) -> None:
         raise UsageError("holds a line end", where="script", remedy="give paths of one line")
 
 
-def _part(request: UserRunRequest) -> Mapping[str, Any]:
+def _part(request: JobRunRequest) -> Mapping[str, Any]:
     """Return the user's part of the manifest. The service reaches no address that a user names: the client has."""
     given = request.part
     services = given.get("services")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,8 @@ from clusterctl.fleet.errors import (
     UsageError,
 )
 from clusterctl.fleet.event import NewEvent, Stream
-from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmitIntended, JobSubmitted
+from clusterctl.fleet.payloads.jobs import JobRunEnded, JobSubmitIntended, JobSubmitted
 from clusterctl.formats.slurm_jobs import is_one_job
 from clusterctl.jobs.placement import JobPlacement, place
 from clusterctl.jobs.progress import reader
@@ -30,7 +29,7 @@ from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_collect import require_jobs
 from clusterctl.operations.job_files import attempt_folder, script_text
-from clusterctl.operations.job_inputs import ManifestInputs, comment_of, submission, user_part
+from clusterctl.operations.job_inputs import JobRunRequest, ManifestInputs, comment_of, submission, user_part
 from clusterctl.operations.job_manifest import manifest, read_manifest
 from clusterctl.operations.job_placement import free_nodes
 from clusterctl.operations.job_runs import listed, named
@@ -47,28 +46,6 @@ BY_USER = timedelta(minutes=10)
 """So long after the order of a run that its user submits, its first job must be there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRunRequest:
-    """What is run, on how many nodes, and how it goes on after failures.
-
-    script, arguments, options  of sbatch; `variables` are set for the job
-    folder                      for logs, on a file system that controller and nodes share
-    readers, heartbeat          by which progress is seen (`jobs.progress`); a path on the nodes
-    """
-
-    script: Path
-    folder: Path
-    nodes: int = 1
-    spares: int = 1
-    arguments: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    variables: tuple[tuple[str, str], ...] = ()
-    readers: tuple[str, ...] = ("frameworks", "mllog", "jsonl")
-    heartbeat: str = ""
-    policy: JobPolicy = field(default_factory=JobPolicy)
-    inputs: ManifestInputs
-
-
 @contextmanager
 def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
     """Act on a run as the only process for the time. Raises `UsageError` where another one does."""
@@ -82,10 +59,10 @@ def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
 
 def preview(context: SiteContext, request: JobRunRequest) -> Preview:
     """Return the nodes that the run would get now. Raises `UsageError` where too few are free."""
-    _require_one_job(request.script)
+    _require_one_job(Path(request.script))
     with closing(context.adapters(Access.READ)) as adapters:
         chosen = placement_now(context, adapters, request.nodes, request.spares)
-    return placed(request.script.name, chosen, request.spares)
+    return placed(Path(request.script).name, chosen, request.spares)
 
 
 def placed(script: str, placement: JobPlacement, spares: int) -> Preview:
@@ -110,18 +87,18 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
         control.require(preview(context, request))
     for name in request.readers:
         reader(name)
-    _require_one_job(request.script)
+    _require_one_job(Path(request.script))
     name = f"run-{context.run}"
     with closing(context.adapters(Access.READ)) as adapters, alone(context, name, control) as claim:
         require_jobs(context, adapters)
         deadline = Deadline.after(SCHEDULER_S, control.cancelled)
         placement = placement_now(context, adapters, request.nodes, request.spares)
         chosen = [one.name for one in placement.chosen]
-        part = user_part(request.inputs, deadline)
+        part = {"services": (), **request.part}
         evidence = manifest(context, part, request.variables, chosen)
         context.journal.store([evidence])
         intent = intended(name, 1, placement, ())
-        ordered = NewEvent(Stream.JOB, name, _ordered(request))
+        ordered = NewEvent(Stream.JOB, name, request.ordered())
         context.journal.append([ordered, NewEvent(Stream.JOB, name, intent, (evidence.digest,))], claim=claim)
         found = named(context, name)
         if trouble := hold_spares(context, adapters, found, deadline):
@@ -278,21 +255,6 @@ def placement_now(context: SiteContext, adapters: Adapters, nodes: int, spares: 
 
 def _against(reasons: str) -> str:
     return f" ({reasons})" if reasons else ""
-
-
-def _ordered(request: JobRunRequest) -> JobRunOrdered:
-    return JobRunOrdered(
-        script=str(request.script.resolve()),
-        arguments=request.arguments,
-        options=request.options,
-        variables=request.variables,
-        nodes=request.nodes,
-        spares=request.spares,
-        folder=str(request.folder.resolve()),
-        readers=request.readers,
-        heartbeat=request.heartbeat,
-        policy=request.policy,
-    )
 
 
 def intended(name: str, number: int, placement: JobPlacement, avoided: Sequence[str]) -> JobSubmitIntended:

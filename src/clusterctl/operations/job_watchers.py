@@ -6,9 +6,11 @@ other one was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.payloads.runs import RunOrdered
 from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
@@ -17,8 +19,9 @@ from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.job_orders import open_runs
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_watch import POLL_S, WatchRequest, watch
-from clusterctl.operations.operation import Control, Effect, Preview, Result, current_time
+from clusterctl.operations.operation import Control, Effect, Preview, Result
 from clusterctl.operations.runs import RunRecord
+from clusterctl.ports import Clock
 
 NAME = "job watch"
 _MODULE = "job_watchers"
@@ -34,6 +37,10 @@ class WatcherRequest:
     poll_s: float = POLL_S
 
 
+Order = Callable[[SiteContext, WatcherRequest, detached.Origin], RunRecord]
+"""How a watcher is started: `detached.order`, which starts a process."""
+
+
 def preview(context: SiteContext, request: WatcherRequest) -> Preview:
     """Return what the watcher does. Raises `UsageError` where there is no such run."""
     found = named(context, request.run)
@@ -47,12 +54,12 @@ def run(context: SiteContext, request: WatcherRequest, control: Control) -> Resu
     return Result(operation=NAME, stopped="" if found.outcome is JobOutcome.COMPLETED else found.reason)
 
 
-def require_watcher(context: SiteContext, run: str) -> RunRecord:
+def require_watcher(context: SiteContext, run: str, order: Order = detached.order) -> RunRecord:
     """Return the watcher of a run, which is started where there is none; its events have the context's user."""
     found = latest_watcher(context, run)
     if found is not None and found.active:
         return found
-    return detached.order(context, WatcherRequest(run=run), detached.Origin(command=NAME))
+    return order(context, WatcherRequest(run=run), detached.Origin(command=NAME))
 
 
 def latest_watcher(context: SiteContext, run: str) -> RunRecord | None:
@@ -66,20 +73,20 @@ def _is_watcher(event: Event, run: str) -> bool:
     return isinstance(payload, RunOrdered) and payload.operation == _MODULE and payload.request.get("run") == run
 
 
-def keep_watched(context: SiteContext) -> tuple[str, ...]:
+def keep_watched(context: SiteContext, order: Order = detached.order, clock: Clock = CLOCK) -> tuple[str, ...]:
     """Start a watcher for each open run of a user that has none, and had none for a while; return those runs."""
-    found = [one for one in open_runs(context) if _is_without_watcher(context, one)]
+    found = [one for one in open_runs(context) if _is_without_watcher(context, one, clock)]
     for one in found:
         opened = open_site(context.site.folder, Invocation(actor=one.actor, command=NAME))
         try:
-            require_watcher(replace(opened, connect=context.connect), one.id)
+            require_watcher(replace(opened, connect=context.connect), one.id, order)
         finally:
             opened.journal.close()
     return tuple(one.id for one in found)
 
 
-def _is_without_watcher(context: SiteContext, run: SupervisedRun) -> bool:
+def _is_without_watcher(context: SiteContext, run: SupervisedRun, clock: Clock) -> bool:
     last = latest_watcher(context, run.id)
     if last is None:
         return True
-    return not last.active and current_time() - (last.ended or last.ordered) >= PAUSE
+    return not last.active and clock.now() - (last.ended or last.ordered) >= PAUSE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
@@ -41,10 +42,16 @@ _TOUCHED = (Turn.CHANGING, Turn.DONE, Turn.FAILED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainRequest:
-    """`back`: the change of the plan is taken back on the nodes that had it."""
+    """What is to be done with a plan.
+
+    back     the change of the plan is taken back on the nodes that had it
+    resumes  when the plan was paused or halted, as seen by the operator who goes on with it. A plan that stopped at
+             another time is left alone: an order that is repeated overrides no later stop
+    """
 
     plan: MaintenancePlan
     back: bool = False
+    resumes: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,12 @@ def plan_of(context: SiteContext, file: Path) -> MaintenancePlan:
 def known_plan(context: SiteContext, name: str) -> MaintenancePlan:
     """Return a plan that has begun, by its name. Raises `UsageError` for another one."""
     return from_data(MaintenancePlan, found(context, name).plan)
+
+
+def resuming(context: SiteContext, name: str) -> MaintainRequest:
+    """Return the order to go on with a plan as it stands. Raises `UsageError` for one that never began."""
+    progress = found(context, name)
+    return MaintainRequest(plan=known_plan(context, name), back=progress.back, resumes=progress.moved)
 
 
 def preview(context: SiteContext, request: MaintainRequest) -> Preview:
@@ -148,14 +161,20 @@ def _require_way_back(context: SiteContext, plan: MaintenancePlan) -> None:
     if not plan.change.by_roles:
         remedy = "write the earlier state into the baseline, and a plan that applies it"
         raise UsageError("BIOS settings and firmware have no roll back", where=plan.name, remedy=remedy)
-    if plan.change.roles or plan.back_variables:
+    if plan.back_variables or _differing(context, plan):
         return
+    if plan.change.roles:
+        text = f"no role takes back what it made by itself: {', '.join(plan.change.roles)}"
+        remedy = "write a plan whose variables undo it, where the roles have such variables"
+        raise UsageError(text, where=plan.name, remedy=remedy)
+    remedy = "put the earlier values back into it, or write a plan with them"
+    raise UsageError("site.yml has the plan's values: there is nothing to go back to", where=plan.name, remedy=remedy)
+
+
+def _differing(context: SiteContext, plan: MaintenancePlan) -> list[str]:
+    """Return the plan's variables that the site's file has with another value, or does not have."""
     site = wanted(context.site).variables
-    if all(site.get(name) == value for name, value in plan.change.variables.items()):
-        remedy = "put the earlier values back into it, or write a plan with them"
-        raise UsageError(
-            "site.yml has the plan's values: there is nothing to go back to", where=plan.name, remedy=remedy
-        )
+    return [name for name, value in plan.change.variables.items() if name not in site or site[name] != value]
 
 
 def _prepare(context: SiteContext, request: MaintainRequest) -> _Prepared:
@@ -180,8 +199,15 @@ def _require_same(before: Progress, request: MaintainRequest) -> None:
     if before.back and not request.back:
         remedy = f"clusterctl maintain rollback {name} goes on with that; or give the plan another name"
         raise UsageError("it is being rolled back, or was", where=name, remedy=remedy)
-    if before.stage is PlanStage.STOPPED and before.back is request.back:
+    if before.back is not request.back:
+        return
+    if before.stage is PlanStage.STOPPED:
         raise UsageError("it was stopped for good", where=name, remedy="give the plan another name")
+    if before.stage in (PlanStage.PAUSED, PlanStage.HALTED) and request.resumes != before.moved:
+        remedy = f"look at clusterctl maintain status {name}; clusterctl maintain resume {name} goes on with it"
+        raise UsageError(
+            f"it is {before.stage.value}: {before.reason or 'no reason was given'}", where=name, remedy=remedy
+        )
 
 
 def _new(context: SiteContext, plan: MaintenancePlan) -> _Prepared:
@@ -225,7 +251,7 @@ def _unfit(states: list[NodeState], plan: str) -> Iterator[tuple[str, str]]:
 
 
 def _preview(context: SiteContext, request: MaintainRequest, prepared: _Prepared) -> Preview:
-    what = "roll back" if request.back else str(request.plan.change)
+    what = _way_back_text(context, request.plan) if request.back else str(request.plan.change)
     effects = tuple(
         Effect(node=name, text=f"{wave_label(request.plan.waves.canary, number)}: {what}")
         for number, wave in enumerate(prepared.waves)
@@ -240,13 +266,26 @@ def _preview(context: SiteContext, request: MaintainRequest, prepared: _Prepared
     return shown.of(request)
 
 
+def _way_back_text(context: SiteContext, plan: MaintenancePlan) -> str:
+    """Return what a roll back sets, in one clause."""
+    values = {name: value for name, value in wanted(context.site).variables.items() if name in plan.change.variables}
+    values |= plan.back_variables
+    parts = [
+        f"{name} = {values[name]}" if name in values else f"{name} as its role has it" for name in plan.change.variables
+    ]
+    return f"roll back to {', '.join(parts)}"
+
+
 def _not_in_site(context: SiteContext, request: MaintainRequest) -> Iterator[str]:
-    """Yield the variables of the plan that the site's file has with another value."""
-    site = wanted(context.site)
-    for name, value in request.plan.change.variables.items():
-        if not request.back and site.variables.get(name) != value:
-            has = f"has {name} = {site.variables[name]}" if name in site.variables else f"does not have {name}"
-            yield f"site.yml {has}: write the plan's value into it once all is changed; configure applies site.yml"
+    """Yield the variables of the plan that the site's file has with another value, and roles that stay."""
+    plan, site = request.plan, wanted(context.site).variables
+    if request.back:
+        if plan.change.roles and not plan.back_variables:
+            yield f"what these roles made stays on the nodes: {', '.join(plan.change.roles)}"
+        return
+    for name in _differing(context, plan):
+        has = f"has {name} = {site[name]}" if name in site else f"does not have {name}"
+        yield f"site.yml {has}: write the plan's value into it once all is changed; configure applies site.yml"
 
 
 def result(progress: Progress, control: Control) -> Result:

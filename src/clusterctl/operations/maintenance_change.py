@@ -33,10 +33,12 @@ _ALL_AT_ONCE = ConfigureWaves(canary=0, at_once=None, stop_percent=100)
 def changed_site(site: Site, plan: MaintenancePlan, names: Sequence[str], *, back: bool) -> Site:
     """Return the site with the plan's roles and variables for these nodes, and the plan's burn-in.
 
-    Taken back, the site's own values hold, but for those that the plan names.
+    Taken back, the site's own values hold, but for those that the plan names: these may be of the plan's roles.
     """
     found = site.settings
-    roles, variables = ((), plan.back_variables) if back else (plan.change.roles, plan.change.variables)
+    roles, variables = plan.change.roles, plan.change.variables
+    if back:
+        roles, variables = (roles if plan.back_variables else ()), plan.back_variables
     groups = found.configure.groups
     if roles or variables:
         groups = (*groups, NodeGroup(nodes=tuple(names), roles=roles, variables=dict(variables)))

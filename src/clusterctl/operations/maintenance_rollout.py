@@ -112,8 +112,9 @@ class Rollout:
         for wave in self._read().waves:
             if not self._wave(wave):
                 break
-        if self._read().stage is PlanStage.RUNNING:
-            self._move(PlanStage.DONE)
+        progress = self._read()
+        if progress.stage is PlanStage.RUNNING or (progress.stage is PlanStage.PAUSED and not progress.open):
+            self._move(PlanStage.DONE)  # paused while its last nodes were changed: nothing is left to go on with
         for name, why in let_go(self.journal, self.lender, self._progress()).items():
             self._stuck(name, why)
         return self._read()

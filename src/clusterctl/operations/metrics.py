@@ -21,8 +21,9 @@ from prometheus_client.registry import Collector
 
 from clusterctl import __version__
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.site.certificate_record import SeenCertificate, read_certificates
+from clusterctl.edges.site.certificate_record import read_certificates
 from clusterctl.edges.site.night_record import read_record
+from clusterctl.fleet.bmc.certificates import SeenCertificate
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -41,7 +42,7 @@ from clusterctl.operations.context import SiteContext, on_replica
 from clusterctl.operations.documents import write_document
 from clusterctl.operations.expected_parts import NOTHING, Expectations, ExpectedParts, expectations
 from clusterctl.operations.gold_pool import spares
-from clusterctl.operations.reports import known_offenders
+from clusterctl.operations.offenders import known_offenders
 from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports.journal import JournalHealth
 

@@ -12,6 +12,7 @@ from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
 from clusterctl.edges.pxe.accounts import diagnose
 from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.boot_certificate import BootCertificate, boot_certificate
 from clusterctl.edges.pxe.checks import examine
 from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, EraseProfile, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
@@ -23,6 +24,7 @@ from clusterctl.fleet.errors import InstallerUnavailableError, UsageError
 from clusterctl.operations.operation import Control, Event
 from clusterctl.operations.site_facts import backend_of, state_dir
 from clusterctl.ports import Bmcs
+from clusterctl.site.provisioning import PxeProvisioning
 
 
 def pxe_installer(site: Site, bmcs: Bmcs, stack: contextlib.ExitStack) -> PxeInstaller:
@@ -83,7 +85,18 @@ def pxe_settings(site: Site) -> PxeSettings:
         silence_s=60 * pxe.silence_minutes,
         downloads_at_once=pxe.downloads_at_once,
         origin=site.origin,
+        tls=_tls(site, pxe),
+        enroll=pxe.https is None or pxe.https.enroll == "bmc",
     )
+
+
+def _tls(site: Site, pxe: PxeProvisioning) -> BootCertificate | None:
+    if pxe.https is None:
+        return None
+    certificate, key, ca = (
+        Path(site.path(name)) for name in (pxe.https.certificate, pxe.https.private_key, pxe.https.ca)
+    )
+    return boot_certificate(certificate, key, ca, pxe.address, CLOCK.now())
 
 
 LOOK_S = 2.0

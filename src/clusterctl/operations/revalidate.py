@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
@@ -19,13 +19,13 @@ from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish
+from clusterctl.operations.offenders import repeated
 from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
-from clusterctl.operations.reports import repeated
 from clusterctl.operations.runner import claimed
 from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
-from clusterctl.ports.scheduler import Scheduler, Use
+from clusterctl.ports.scheduler import Scheduler, Use, is_for_a_fault
 
 NAME = "revalidate"
 
@@ -38,7 +38,8 @@ class RevalidateRequest:
     from_pool  even a gold node that no scheduler reports as idle
     partners   gold nodes to measure them with; empty: idle ones that the scheduler lends
     suite      another burn-in suite than the site's
-    lifts      reason of a drain for a fault that is lifted, too, once the node is gold; empty: an operator lifts it
+    lifts      reason of a drain for a fault that is lifted, too, once the node is gold. Empty: where `parts` were
+               repaired, it is the reason that the node has; else an operator lifts it
     """
 
     nodes: tuple[str, ...]
@@ -52,14 +53,17 @@ class RevalidateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """`lifts`: as of the request. `because`: why the suite is another than the site's, where no operator named it."""
+    """`lifts`: the drain for a fault that is lifted, by node.
+
+    `because`: why the suite is another than the site's, where no operator named it.
+    """
 
     context: SiteContext
     nodes: tuple[NodeState, ...]
     orders: tuple[Order, ...]
     partners: tuple[str, ...]
     because: str
-    lifts: str = ""
+    lifts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,10 +104,18 @@ def first_step(context: SiteContext, request: RevalidateRequest) -> Step:
 
 def _preview(plan: _Plan, request: RevalidateRequest) -> Preview:
     effects = tuple(
-        Effect(node=order.node.name, text=f"{order.effect}; measured with {', '.join(plan.partners)}")
+        Effect(
+            node=order.node.name,
+            text=f"{order.effect}; measured with {', '.join(plan.partners)}{_lifting(plan, order)}",
+        )
         for order in plan.orders
     )
     return Preview(operation=NAME, question="Go on?", effects=effects).of(request)
+
+
+def _lifting(plan: _Plan, order: Order) -> str:
+    reason = plan.lifts.get(order.node.name, "")
+    return f"; once it is gold, its drain {reason} is lifted" if reason else ""
 
 
 def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler | None) -> _Plan:
@@ -113,7 +125,17 @@ def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler
     for node in nodes:
         _require_idle(node, scheduler, request)
     partners = request.partners or _idle_partners(context, nodes, scheduler)
-    return _Plan(context=context, nodes=nodes, orders=orders, partners=partners, because=because, lifts=request.lifts)
+    lifts = _lifted(nodes, scheduler, request)
+    return _Plan(context=context, nodes=nodes, orders=orders, partners=partners, because=because, lifts=lifts)
+
+
+def _lifted(nodes: Sequence[NodeState], scheduler: Scheduler | None, request: RevalidateRequest) -> Mapping[str, str]:
+    """Return the drain for a fault that is lifted once a node is gold, by its name."""
+    if request.lifts or scheduler is None or not request.parts:
+        return {node.name: request.lifts for node in nodes if request.lifts}
+    seen = scheduler.look(Deadline.after(SCHEDULER_S)).value
+    reasons = {node.name: seen[node.name].reason for node in nodes if node.name in seen and seen[node.name].ours}
+    return {name: reason for name, reason in reasons.items() if is_for_a_fault(reason)}
 
 
 def _with_suite(
@@ -215,7 +237,10 @@ def _give_back_gold(plan: _Plan, lender: PartnerLender) -> Mapping[str, str]:
     seen = lender.occupancy()
     gold = [node.name for node in plan.nodes if plan.context.journal.state(node.id).in_pool(CLOCK.now())]
     ours = [name for name in gold if name in seen and seen[name].ours]
-    return lender.give_back(ours, plan.lifts) if ours else {}
+    kept: dict[str, str] = {}
+    for fault in dict.fromkeys(plan.lifts.get(name, "") for name in ours):
+        kept |= lender.give_back([name for name in ours if plan.lifts.get(name, "") == fault], fault)
+    return kept
 
 
 def _take_idle(plan: _Plan, lender: PartnerLender) -> None:

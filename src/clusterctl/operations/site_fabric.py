@@ -121,9 +121,11 @@ def _counters(context: SiteContext, fabric: Fabric, read_at: datetime) -> Counte
 
 
 def last_burn(context: SiteContext) -> Burn | None:
-    """Return the last burn that began in the last `BURNS`."""
+    """Return the last burn that began in the last `BURNS`; those of single links do not count."""
     kinds = (Kind.BURN_STARTED, Kind.BURN_STAGE_MEASURED, Kind.BURN_ENDED)
     events = sorted(context.journal.recent(kinds, current_time() - BURNS), key=lambda event: event.seq)
+    single = {event.subject for event in events if isinstance(event.payload, BurnStarted) and event.payload.links}
+    events = [event for event in events if event.subject not in single]
     began = next((event for event in reversed(events) if isinstance(event.payload, BurnStarted)), None)
     return _burn(began, [one for one in events if one.seq > began.seq]) if began is not None else None
 

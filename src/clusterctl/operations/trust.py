@@ -44,10 +44,17 @@ def _of_maas(site: Site) -> Iterator[str]:
 
 def _of_pxe(site: Site) -> Iterator[str]:
     pxe = site.settings.pxe
-    if pxe is not None:
+    if pxe is None:
+        return
+    if pxe.https is None:
         yield (
             f"machines boot over TFTP and plain HTTP from {pxe.address}: every host in that network can read and "
             "change what is installed (provisioning, backend: pxe)"
+        )
+    elif pxe.https.enroll == "by-hand":
+        yield (
+            "machines boot over HTTPS, and whether their firmware trusts the site's authority alone is not known "
+            "(provisioning.https.enroll: by-hand)"
         )
 
 

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
         AlarmReader,
         CounterReader,
         FabricReader,
+        JobReader,
         LinkModel,
+        ManagerService,
         MasterActivity,
         MasterReader,
         PortAdmin,
+        SystemReader,
         TableReader,
         TelemetryReader,
     )
@@ -70,9 +73,11 @@ __all__ = [
     "InstallStatus",
     "InstallTarget",
     "Installer",
+    "JobReader",
     "Journal",
     "LinkModel",
     "LogEntry",
+    "ManagerService",
     "MasterActivity",
     "MasterReader",
     "Milestone",
@@ -86,6 +91,7 @@ __all__ = [
     "Power",
     "Ran",
     "Shell",
+    "SystemReader",
     "TableReader",
     "TelemetryReader",
     "Timer",
@@ -97,8 +103,8 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader LinkModel MasterActivity MasterReader PortAdmin "
-    "TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader JobReader LinkModel ManagerService "
+    "MasterActivity MasterReader PortAdmin SystemReader TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

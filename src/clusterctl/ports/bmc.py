@@ -68,6 +68,13 @@ class BmcClient(BmcSettings, Protocol):
         """Have the next boot be the wished one, and read it back; refuses unless its serial is `serial`."""
         ...
 
+    def enroll_boot_authority(self, pem: str, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Have the firmware trust this authority (PEM) for a boot over HTTPS, and read it back.
+
+        Refuses unless its serial is `serial`. Raises `EdgeError` where the BMC does not offer it.
+        """
+        ...
+
     def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
         """Put the image into a free virtual drive, and read it back; refuses unless its serial is `serial`."""
         ...

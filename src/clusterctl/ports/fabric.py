@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
+from clusterctl.fleet.fabric.manager_jobs import ManagerJob
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -66,6 +67,32 @@ class LinkModel(Protocol):
     """Reads the links of the fabric as a fabric manager has them."""
 
     def links(self, deadline: Deadline) -> Observed[tuple[ManagedLink, ...]]: ...
+
+
+class SystemReader(Protocol):
+    """Reads hosts and switches as a fabric manager has them, with their firmware."""
+
+    def systems(self, deadline: Deadline) -> Observed[tuple[ManagedSystem, ...]]: ...
+
+
+class JobReader(Protocol):
+    """Reads the jobs of a fabric manager."""
+
+    def jobs(self, deadline: Deadline, parent: str = "") -> Observed[tuple[ManagerJob, ...]]:
+        """Return all jobs, or the parts of one."""
+        ...
+
+    def job(self, id_: str, deadline: Deadline) -> Observed[ManagerJob]: ...
+
+
+class ManagerService(Protocol):
+    """The fabric manager as a service of its host."""
+
+    def is_active(self, deadline: Deadline) -> bool:
+        """Return whether it runs on the host that `restart` reaches."""
+        ...
+
+    def restart(self, deadline: Deadline) -> None: ...
 
 
 class PortAdmin(Protocol):

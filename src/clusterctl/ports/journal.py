@@ -87,8 +87,8 @@ class Journal(Protocol):
         """Return the id of each node by its name, in the order of the names: a tenth of the cost of `summaries`."""
         ...
 
-    def summaries(self) -> tuple[NodeSummary, ...]:
-        """Return a summary of each node, by name: cheap for thousands."""
+    def summaries(self, since: int = 0) -> tuple[NodeSummary, ...]:
+        """Return a summary of each node with an event after `since`, by name: cheap for thousands."""
         ...
 
     def state(self, node: NodeId) -> NodeState: ...

@@ -22,11 +22,17 @@ _FOR_A_FAULT = re.compile(r"clusterctl:(?:job:\S+|[a-z0-9_]{1,64}:\d{8}T\d{6}Z)"
 def is_returnable(reason: str) -> bool:
     """Return whether a run of clusterctl drained a node for its own work, so that a run may lift the drain.
 
-    A drain for a fault, by a node's own check or a supervised job, is lifted by an operator alone. A text with spaces
-    is an operator's, whatever it begins with. Slurm itself adds to a reason behind ` : ` (`reboot complete`).
+    A drain for a fault, by a node's own check or a supervised job, is lifted by an operator alone, or once a reported
+    repair is proven. A text with spaces is an operator's, whatever it begins with. Slurm itself adds to a reason
+    behind ` : ` (`reboot complete`).
     """
     given = reason.partition(" : ")[0]
     return bool(_LENT.fullmatch(given)) and not _FOR_A_FAULT.fullmatch(given)
+
+
+def is_for_a_fault(reason: str) -> bool:
+    """Return whether a supervised job or a node's own check drained a node for a fault."""
+    return bool(_FOR_A_FAULT.fullmatch(reason))
 
 
 RESERVED = "reserved"

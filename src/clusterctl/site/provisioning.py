@@ -121,6 +121,19 @@ class MaasProvisioning(_Backend):
 
 
 @section
+class HttpsBoot:
+    """Machines boot one file over HTTPS, by UEFI firmware that trusts `ca`; nothing is served over plain HTTP."""
+
+    certificate: Annotated[str, Field(description="PEM file: the installer service's certificate, then its chain")]
+    private_key: Annotated[str, Field(description="PEM file, mode 0600, of the certificate's RSA key")]
+    ca: Annotated[str, Field(description="PEM file: the authority that firmware is to trust")]
+    enroll: Annotated[
+        Literal["bmc", "by-hand"],
+        Field(description="bmc: clusterctl enrolls ca through the BMC; by-hand: it is in each machine's firmware"),
+    ] = "bmc"
+
+
+@section
 class PxeProvisioning(_Backend):
     """The own PXE service. `interface` and `address` are those of the controller in the provisioning network."""
 
@@ -147,8 +160,11 @@ class PxeProvisioning(_Backend):
     packages: tuple[Package, ...] = ()
     silence_minutes: Annotated[float, Field(ge=0.5, le=600)] = 30
     downloads_at_once: Positive = 16
+    https: HttpsBoot | None = None
 
     def __post_init__(self) -> None:
+        if self.https is not None and self.method != "image":
+            raise ValueError(f"https boots the deployer alone: method must be image, not {self.method}")
         needed, releases = _NEEDED[self.method]
         missing = [name for name in needed if getattr(self, name) is None]
         if missing:

@@ -24,6 +24,12 @@ class WatchSettings:
     act: Annotated[Flag, Field(description="disable bad links, and enable repaired ones")] = False
     seconds: Annotated[Positive, Field(ge=10, description="from the begin of one pass to the next")] = 300
     limits: Annotated[Words, Field(description="fabric limits by name, or a file")] = "ndr"
+    burn_s: Annotated[int, Field(ge=0, le=3600, description="that free hosts load a repaired link; 0: not at all")] = (
+        300
+    )
+    adaptive: Annotated[
+        Flag, Field(description="switches may route adaptively: a low rate in that load is no fault")
+    ] = True
 
 
 @section
@@ -40,6 +46,10 @@ class UfmSettings:
     time_zone: Annotated[ZoneName, Field(description="of UFM's host")] = "UTC"
     event_log: Annotated[str, Field(description="UFM's event.log, where this controller can read it")] = ""
     seconds: Annotated[Positive, Field(description="that one reading of UFM may take")] = 60
+    active: Annotated[
+        tuple[Words, ...], Field(description="argv that exits with 0 where UFM runs, with 3 where not")
+    ] = ()
+    restart: Annotated[tuple[Words, ...], Field(description="argv that restarts the active UFM")] = ()
 
     def __post_init__(self) -> None:
         if (self.token is None) == (self.password is None):
@@ -48,5 +58,7 @@ class UfmSettings:
             raise ValueError("user and password belong together")
         if self.ca_file and self.tls_fingerprint:
             raise ValueError("give ca_file or tls_fingerprint, not both")
+        if bool(self.active) is not bool(self.restart):
+            raise ValueError("active and restart belong together")
         if self.url.startswith("http://") and not self.allow_plain_http:
             raise ValueError("plain http shows the login to the whole network: use https, or allow_plain_http: true")

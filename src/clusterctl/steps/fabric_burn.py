@@ -15,7 +15,7 @@ from math import ceil
 from clusterctl.cabling.burn.coverage import MOST_INEXACT, BurnReport, Coverage, Snapshot, StageReading, Way
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, Scope, plan_burn
 from clusterctl.cabling.burn.routes import DirectedLink, Routes
-from clusterctl.cabling.burn.scope import BurnScope, links_of_leaves, links_within
+from clusterctl.cabling.burn.scope import BurnScope, links_within, named_links
 from clusterctl.cabling.burn.stages import BurnStage
 from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.cabling.health.judge import lost_switches
@@ -201,6 +201,7 @@ class FabricBurn:
             limits=settings.limits.digest,
             leaves=tuple(sorted(settings.scope.leaves)),
             nodes=settings.nodes,
+            links=tuple(sorted(f"{port.device}:{port.port}" for port in settings.scope.links)),
         )
         self._append(payload)
 
@@ -233,7 +234,7 @@ class FabricBurn:
         )
         fabric = parse_ibnetdiscover(read.value, file="ibnetdiscover")
         adapters = self._adapters()
-        wanted = links_of_leaves(self.settings.scope, fabric, self.settings.plan)
+        wanted = named_links(self.settings.scope, fabric, self.settings.plan)
         scope = Scope(adapters, self.coverage.loaded_in(self.cycle), suspects, wanted)
         plan = plan_burn(fabric, tables, None, Lengths(rounds=0), scope)
         if not self.settings.scope.whole:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from clusterctl.edges.doctor.controller import AnsibleRun, Kernel
 from clusterctl.edges.doctor.services import ServiceState, UfmState, clock_offset
 from clusterctl.edges.doctor.site_checks import Space
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
+from clusterctl.fleet.bmc import certificates
+from clusterctl.fleet.bmc.certificates import SeenCertificate
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl_lab.doctor import judge_kernel
@@ -23,6 +26,12 @@ NODES = {"10.0.0.1": "n1", "10.0.0.2": "n2", "10.0.0.3": "n3"}
 GOOD = ServiceState(offset_s=0.4)
 GONE = ServiceState(UnreachableError("the BMC does not answer", remedy="check its power"))
 WIDE = controller.ControllerLoad(nodes=64, forks=25)
+
+
+def seen(days: int, *, ago: int = 0, due: bool = False) -> SeenCertificate:
+    """A certificate that expires in so many days, as read so many days ago."""
+    return SeenCertificate(not_after=NOW + timedelta(days=days), seen=NOW - timedelta(days=ago), due=due)
+
 
 TABLE = [
     (controller.judge_python((3, 10), REQUIRED, {}), BROKEN, "Python 3.10 is too old"),
@@ -72,6 +81,19 @@ TABLE = [
     (site_checks.judge_dns({}), OK, "by their addresses"),
     (site_checks.judge_dns({"maas": "10.0.0.9"}), OK, "maas is 10.0.0.9"),
     (site_checks.judge_dns({"maas": "", "db": "10.0.0.8"}), BROKEN, "does not resolve: maas"),
+    (certificates.diagnose({}, [], NOW, 60), OK, "the site has no BMC"),
+    (certificates.diagnose({}, ["n1"], NOW, 60), NOT_MEASURED, "1 of 1 were not read"),
+    (
+        certificates.diagnose({"n1": seen(300), "n2": seen(400)}, ["n1", "n2"], NOW, 60),
+        OK,
+        "the first expires on 2026-",
+    ),
+    (certificates.diagnose({"n1": seen(300)}, ["n1", "n2"], NOW, 60), NOT_MEASURED, "1 of 2 were not read"),
+    (certificates.diagnose({"n1": seen(300, ago=9)}, ["n1"], NOW, 60), NOT_MEASURED, "for 8 days: n1"),
+    (certificates.diagnose({"n1": seen(300, due=True)}, ["n1", "n2"], NOW, 60), WARN, "to be renewed: n1, the first"),
+    (certificates.diagnose({"n1": seen(59)}, ["n1"], NOW, 60), WARN, "to be renewed: n1"),
+    (certificates.diagnose({"n1": seen(-2)}, ["n1"], NOW, 60), WARN, "to be renewed: n1"),
+    (certificates.diagnose({"gone": seen(-2), "n1": seen(300)}, ["n1"], NOW, 60), OK, "none is due"),
     (site_checks.judge_gpu_perftest((), ""), OK, "no pair"),
     (site_checks.judge_gpu_perftest(("h100",), ""), WARN, "no role brings a perftest with CUDA"),
     (site_checks.judge_gpu_perftest(("h100",), "inbox"), WARN, "will be INCONCLUSIVE"),

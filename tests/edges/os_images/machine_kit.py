@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.edges.pxe.efi_kit import boot_next_from
+
 OVMF = Path("/usr/share/OVMF")
 MAC = "52:54:00:00:00:01"
 GATEWAY = "10.0.2.2"
@@ -46,6 +48,11 @@ class VirtualMachine:
             "-no-reboot", "-kernel", str(kernel), "-initrd", str(initrd), "-append", f"{arguments} BOOTIF={self.bootif}"
         )
 
+    def boot_https(self, uri: str, authorities: Path) -> subprocess.Popen[bytes]:
+        """As a BMC orders it that was given the URI; the firmware trusts the EFI signature lists of that file."""
+        trusted = f"name=etc/edk2/https/cacerts,file={authorities}"
+        return self._start("-no-reboot", "-fw_cfg", trusted, boot_next=uri)
+
     def boot_disk(self) -> subprocess.Popen[bytes]:
         return self._start()
 
@@ -57,9 +64,11 @@ class VirtualMachine:
     def console(self) -> str:
         return (self.folder / "console.log").read_text(errors="replace")
 
-    def _start(self, *more: str) -> subprocess.Popen[bytes]:
+    def _start(self, *more: str, boot_next: str = "") -> subprocess.Popen[bytes]:
         variables = self.folder / "vars.fd"
         shutil.copyfile(OVMF / "OVMF_VARS_4M.fd", variables)
+        if boot_next:
+            boot_next_from(boot_next, variables)
         argv = [
             *("setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg,thread=multi,tb-size=256"),
             *("-M", "q35", "-cpu", "Nehalem", "-smp", "1", "-m", "1024", "-display", "none", "-nodefaults"),

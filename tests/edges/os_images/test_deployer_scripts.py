@@ -91,6 +91,50 @@ def test_a_controller_that_is_away_is_asked_again(deployer: Deployer) -> None:
     assert (done.returncode, done.stdout, deployer.asked) == (0, "root=/dev/sda\n", 4)
 
 
+def test_over_https_each_request_is_for_the_named_key(deployer: Deployer) -> None:
+    """Questions, messages, log and image: none goes to a server with another key. Without a key, none is pinned."""
+    pinned = "--insecure --pinnedpubkey sha256//a+b/c="
+    program = "service_key=a+b/c=; ask report; post_text progress hello; post_log; size=0; "
+    deployer.run(program, "200", "200", "200")
+    lines = (deployer.folder / "asked").read_text().splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith(pinned) for line in lines)
+    (deployer.folder / "asked").unlink()
+    deployer.body("image", "0123456789")
+    deployer.run("service_key=a+b/c=; image=/files/x; size=10; stream 3> image-of-disk", "200 image")
+    assert (deployer.folder / "asked").read_text().startswith(pinned)
+    (deployer.folder / "asked").unlink()
+    deployer.run("ask report", "200")
+    assert "pinnedpubkey" not in (deployer.folder / "asked").read_text()
+
+
+PORTS = """\
+port_of() {
+    case $1 in
+        01-02-00-00-00-00-01) echo eth0 ;;
+        01-02-00-00-00-00-02) echo eth1 ;;
+        *) return 1 ;;
+    esac
+}
+ip() { :; }
+udhcpc() { echo "$2" >> "$RUN/asked-ports"; [ "$2" = "$cabled" ]; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("bootif", "cabled", "used"),
+    [
+        ("01-02-00-00-00-00-01", "eth0", "eth0"),
+        ("01-02-00-00-00-00-09,01-02-00-00-00-00-01,01-02-00-00-00-00-02", "eth1", "eth0 eth1"),
+    ],
+)
+def test_the_port_with_an_address_is_the_one(deployer: Deployer, bootif: str, cabled: str, used: str) -> None:
+    """One card from iPXE; after a boot over HTTPS all cards of the machine, of which one is in that network."""
+    ran = deployer.run(f'{PORTS}\ncabled={cabled}; bring_up_network {bootif}; echo "$interface"')
+    assert ran.stdout.splitlines()[-1] == cabled, ran.stderr
+    assert (deployer.folder / "asked-ports").read_text().split() == used.split()
+
+
 def test_a_refusal_is_final(deployer: Deployer) -> None:
     """409 is not asked again, and its text is reported."""
     deployer.body("why", "that is\nanother machine\n")

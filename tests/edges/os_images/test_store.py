@@ -79,17 +79,19 @@ def test_publishing_the_same_bytes_again_changes_nothing(tmp_path: Path) -> None
     assert not list(tmp_path.glob(".building-*"))
 
 
-def put_deployer(store: BootFolder) -> Path:
-    """Return its folder."""
+def put_deployer(store: BootFolder, stub: bytes = b"") -> Path:
+    """Return its folder; without a `stub` it is one of an earlier release."""
     kernel, initrd = b"a kernel", b"an initrd"
-    digest = hashlib.sha256(kernel + initrd).hexdigest()
+    digest = hashlib.sha256(kernel + initrd + stub).hexdigest()
     reported = DeployerManifest(
-        digest=digest, size=17, os="debian 12", kernel="6.1.0", built=BUILT, modules=1, recipe="r"
+        digest=digest, size=17, os="debian 12", kernel="6.1.0", built=BUILT, modules=1, recipe="r", stub=bool(stub)
     )
     with store.writing():
         finished = store.workplace("deployer")
         (finished / "vmlinuz").write_bytes(kernel)
         (finished / "initrd").write_bytes(initrd)
+        if stub:
+            (finished / "stub.efi").write_bytes(stub)
         store.publish_deployer(finished, reported)
     return store.path / "deployer" / digest
 
@@ -100,6 +102,18 @@ def test_the_deployer_has_no_name(tmp_path: Path) -> None:
     digest = put_deployer(store).name
     assert store.deployer().kernel_path == f"deployer/{digest}/vmlinuz"
     assert store.deployer().initrd_path == f"deployer/{digest}/initrd"
+
+
+def test_a_deployer_for_https_has_a_stub(tmp_path: Path) -> None:
+    """It counts in the digest: changed, it boots no machine. One of an earlier release has none, and boots by iPXE."""
+    store = BootFolder(tmp_path)
+    put_deployer(store)
+    assert store.deployer().stub_path == ""
+    folder = put_deployer(store, b"a stub")
+    assert store.deployer().stub_path == f"deployer/{folder.name}/stub.efi"
+    (folder / "stub.efi").write_bytes(b"another")
+    with pytest.raises(UsageError, match=r"stub.efi is not what was built"):
+        store.deployer()
 
 
 @pytest.mark.parametrize("name", ["vmlinuz", "initrd"])

@@ -124,9 +124,9 @@ def serving(folder: Path, downloads_at_once: int = 4, limits: ConnectionLimits =
 
 
 @contextmanager
-def in_threads(setup: Setup, handlers: BootHandlers, limits: ConnectionLimits) -> Iterator[int]:
+def in_threads(setup: Setup, handlers: BootHandlers, limits: ConnectionLimits, port: int = 0) -> Iterator[int]:
     """The run and its service, each in a thread of the tests instead of a process, over the same channel; the port."""
-    listener, (ours, theirs) = listen("127.0.0.1", 0), socket.socketpair()
+    listener, (ours, theirs) = listen("127.0.0.1", port), socket.socketpair()
     ready = threading.Event()
 
     def run() -> None:
@@ -134,7 +134,8 @@ def in_threads(setup: Setup, handlers: BootHandlers, limits: ConnectionLimits) -
             Exchange(ours, handlers.answer).run(setup, ready.set)
 
     def service() -> None:
-        asyncio.run(web.serve(listener, theirs, web.received_setup(theirs), limits))
+        received = web.received_setup(theirs)
+        asyncio.run(web.serve(listener, theirs, received, limits, web.context_of(received)))
 
     with ThreadPoolExecutor(2) as pool, listener:
         both = [pool.submit(run), pool.submit(service)]

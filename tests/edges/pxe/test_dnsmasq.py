@@ -13,6 +13,7 @@ import pytest
 
 from clusterctl.edges.pxe import dnsmasq as dnsmasq_process
 from clusterctl.edges.pxe.addresses import found_in
+from clusterctl.edges.pxe.boot_certificate import BootCertificate
 from clusterctl.edges.pxe.dnsmasq import HANG_S, Dnsmasq, DnsmasqFiles, configuration, reservation
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -33,10 +34,13 @@ def settings(dhcp: Dhcp, **more: object) -> PxeSettings:
     return PxeSettings(**(message | more))  # type: ignore[arg-type]
 
 
+TLS = BootCertificate("a certificate", "a key", "an authority", "pin=")
 CASES = {
     "reserve": settings(Dhcp.RESERVE, gateway="192.0.2.254", nameservers=("192.0.2.53", "192.0.2.54")),
     "reserve-announcing": settings(Dhcp.RESERVE, announce=True, loader="ipxe.efi"),
     "proxy": settings(Dhcp.PROXY, announce=True),
+    "reserve-https": settings(Dhcp.RESERVE, gateway="192.0.2.254", tls=TLS),
+    "proxy-https": settings(Dhcp.PROXY, tls=TLS),
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
+from clusterctl.edges.pxe.boot_certificate import BootCertificate
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.install_profiles import AttemptFactory, EraseProfile, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
@@ -46,6 +47,7 @@ class FakeBmc:
     state: Power = Power.ON
     orders: list[str] = field(default_factory=list)
     unwilling: list[EdgeError] = field(default_factory=list)
+    enrolls: bool = True
 
     def __enter__(self) -> Self:
         return self
@@ -53,10 +55,17 @@ class FakeBmc:
     def __exit__(self, *exc: object) -> None:
         self.orders.append("closed")
 
+    def enroll_boot_authority(self, pem: str, serial: Serial, deadline: Deadline) -> Observed[None]:
+        self._prove(serial)
+        if not self.enrolls:
+            raise EdgeError("the BMC enrolls no authority")
+        self.orders.append(f"enroll {pem}")
+        return Observed(None, seen("enroll"))
+
     def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
         self._prove(serial)
         self.orders.append(f"boot {wish}")
-        return Observed(wish, seen("boot once"))
+        return Observed(wish, seen(f"boot once {wish.uri}".strip()))
 
     def power(self, deadline: Deadline) -> Observed[Power]:
         return Observed(self.state, seen("power"))
@@ -115,6 +124,7 @@ class FakeImage:
 class FakeDeployer:
     kernel_path: str = "deployer/d1/vmlinuz"
     initrd_path: str = "deployer/d1/initrd"
+    stub_path: str = "deployer/d1/stub.efi"
 
 
 @dataclass
@@ -122,6 +132,7 @@ class FakeStore:
     """Has one image, unless it is `empty`."""
 
     empty: bool = False
+    built: FakeDeployer = FakeDeployer()
 
     def image(self, name: str) -> FakeImage:
         if self.empty:
@@ -129,7 +140,7 @@ class FakeStore:
         return FakeImage()
 
     def deployer(self) -> FakeDeployer:
-        return FakeDeployer()
+        return self.built
 
 
 @dataclass
@@ -142,9 +153,12 @@ class World:
     service: FakeService = field(default_factory=FakeService)
     store: FakeStore = field(default_factory=FakeStore)
     dhcp: Dhcp = Dhcp.RESERVE
+    tls: BootCertificate | None = None
+    enroll: bool = True
 
     def __post_init__(self) -> None:
         settings = PxeSettings("prov0", "192.0.2.1", self.folder, dhcp=self.dhcp, image="debian-12", silence_s=600)
+        settings = replace(settings, tls=self.tls, enroll=self.enroll)
         self.attempts = AttemptStore(self.folder / "pxe" / "machines")
         self.handlers = BootHandlers("http://x", self.attempts, self.clock)
         self.installer = PxeInstaller(
@@ -512,3 +526,66 @@ def test_an_erased_machine_can_be_installed_again(world: World) -> None:
     assert world.post("report", report()) == 200
     assert world.post("done") == 200
     assert world.state() is InstallState.INSTALLED
+
+
+TLS = BootCertificate("a certificate", "a private key of the service", "THE-CA", "the+pin=")
+
+
+def test_over_https_the_authority_comes_first(tmp_path: Path) -> None:
+    """Enrolled, then armed, then the URI with this attempt's ticket, then power. Evidence and repr have no ticket."""
+    world = World(tmp_path, tls=TLS)
+    world.installer.prepare(TARGET, SOON)
+    began = world.installer.start(TARGET, SOON)
+    uri = f"https://192.0.2.1:8080/efi/{start_ticket(world.token())}.efi"
+    assert world.bmc.orders == ["enroll THE-CA", "closed", f"boot uefi-http {uri}", "cycle", "closed"]
+    assert f"boot once https://192.0.2.1:8080/efi/{MASK}.efi" in began.evidence[1].content.decode()
+    for item in began.evidence:
+        assert start_ticket(world.token()) not in item.source + item.content.decode()
+
+
+def test_over_https_the_command_line_names_the_service_key(tmp_path: Path) -> None:
+    """And all cards of the machine: its firmware does not report by which it boots."""
+    world = World(tmp_path, tls=TLS)
+    world.begin()
+    attempt = world.attempts.find(TARGET.name)
+    assert attempt is not None
+    assert attempt.boot is not None
+    words = attempt.boot.arguments.split()
+    assert "clusterctl.server=https://192.0.2.1:8080" in words
+    assert "clusterctl.key=the+pin=" in words
+    assert "BOOTIF=01-02-00-00-00-00-01,01-02-00-00-00-00-02" in words
+    assert world.handlers.start_script(start_ticket(world.token()), MAC, SERIAL) is None
+
+
+def test_a_bmc_that_enrolls_nothing_arms_nothing(tmp_path: Path) -> None:
+    """No token, no order to the machine, no plain HTTP instead; by hand, the same machine is booted over HTTPS."""
+    world = World(tmp_path, tls=TLS)
+    world.bmc.enrolls = False
+    world.installer.prepare(TARGET, SOON)
+    with pytest.raises(EdgeError, match="enrolls no authority"):
+        world.installer.start(TARGET, SOON)
+    assert world.bmc.orders == ["closed"]
+    assert world.token() == ""
+    assert world.state() is InstallState.READY
+    by_hand = World(tmp_path, bmc=world.bmc, tls=TLS, enroll=False)
+    by_hand.installer.start(TARGET, SOON)
+    assert by_hand.bmc.orders[1].startswith("boot uefi-http https://")
+    assert by_hand.state() is InstallState.INSTALLING
+
+
+def test_a_deployer_without_a_stub(tmp_path: Path) -> None:
+    """Of an earlier release: refused before the BMC is asked for anything, with the command that builds it."""
+    world = World(tmp_path, tls=TLS)
+    world.store.built = FakeDeployer(stub_path="")
+    with pytest.raises(UsageError, match="built by an earlier release") as caught:
+        world.installer.prepare(TARGET, SOON)
+    assert "image build debian-12" in caught.value.remedy
+    assert world.bmc.orders == []
+
+
+def test_an_erase_boots_over_https_too(tmp_path: Path) -> None:
+    """The same authority, way and ticket."""
+    world = World(tmp_path, tls=TLS)
+    world.installer.erase(replace(TARGET, erase=(Serial(ROOT_DISK),)), SOON)
+    assert [order.split()[0] for order in world.bmc.orders] == ["enroll", "closed", "boot", "cycle", "closed"]
+    assert start_ticket(world.token()) in world.bmc.orders[2]

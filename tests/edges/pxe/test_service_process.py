@@ -17,7 +17,7 @@ import requests
 
 from clusterctl.edges.pxe import service_process
 from clusterctl.edges.pxe.addresses import listen
-from clusterctl.edges.pxe.attempt import InstallAttempt
+from clusterctl.edges.pxe.attempt import BootFiles, InstallAttempt
 from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import POST_BYTES, Setup
@@ -25,6 +25,8 @@ from clusterctl.edges.pxe.exchange import ChannelTimeouts
 from clusterctl.edges.pxe.service_process import ProcessTimes, ServiceProcess
 from clusterctl.fleet.errors import EnvironmentBrokenError, InstallerUnavailableError
 from tests.edges.pxe.kit import HELLO, MAC, SERIAL, TickingClock, armed
+from tests.edges.pxe.tls_kit import site_files
+from tests.formats.test_unified_kernel import stub
 from tests.processes import gone, status_of
 
 LONG_S = 120
@@ -286,3 +288,36 @@ def test_it_ends_with_a_killed_run(tmp_path: Path, stopped: bool, own_account: b
             os.kill(pid, signal.SIGSTOP)
         run.kill()
         eventually(lambda: gone(pid), "the service outlives its run")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives the service an account")
+def test_over_tls_the_whole_service_needs_no_file_of_the_key(tmp_path: Path) -> None:
+    """As another user within the boot folder: firmware's program and the deployer's requests, over TLS; the key is in no
+    argument, no environment and no open file.
+    """
+    files = site_files(tmp_path / "tls", "127.0.0.1")
+    tls = files.read("127.0.0.1")
+    deployer = tmp_path / "boot/deployer/d1"
+    deployer.mkdir(parents=True)
+    for name, content in (("stub.efi", stub()), ("vmlinuz", b"kernel"), ("initrd", b"initrd")):
+        (deployer / name).write_bytes(content)
+    for folder in (tmp_path / "boot", deployer.parent, deployer):
+        folder.chmod(0o755)
+    boot = BootFiles("deployer/d1/vmlinuz", "deployer/d1/initrd", "quiet", "deployer/d1/stub.efi")
+    attempts = AttemptStore(tmp_path / "state" / "machines")
+    attempt = attempts.put(armed(boot=boot), {})
+    setup = Setup(BASE, str(tmp_path / "boot"), HELLO, 4, 65534, 65534, tls.certificate, tls.private_key)
+    listener = listen("127.0.0.1", 0)
+    url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    service = ServiceProcess(setup, listener, BootHandlers(BASE, attempts, TickingClock()).answer, lambda: None, TIMES)
+    try:
+        for path, size in ((f"/efi/{start_ticket(attempt.token)}.efi", 1000), (f"/t/{attempt.token}/probe.sh", 10)):
+            answer = requests.get(url + path, verify=str(files.ca), timeout=LONG_S)
+            assert answer.status_code == 200
+            assert len(answer.content) > size
+        assert status_of(service.pid)["Uid"].split()[0] == "65534"
+        kept = Path(f"/proc/{service.pid}")
+        assert b"PRIVATE" not in (kept / "cmdline").read_bytes() + (kept / "environ").read_bytes()
+        assert not any("memfd" in name for name in opened_by(service.pid))
+    finally:
+        service.close()

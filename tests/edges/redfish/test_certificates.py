@@ -20,7 +20,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.certificates import csr_in, read_certificates
 from clusterctl.ports import Deadline
 from clusterctl_lab.healthy import build
-from tests.edges.certifying import Authority, pem_of, request_of
+from tests.edges.certifying import COLLECTION, ROOT, SERVICE, Authority, pem_of, request_of, with_certificates
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, lab
 from tests.edges.redfish.trees import ask, recorded, small
 
@@ -54,6 +54,41 @@ def test_a_recorded_hpe_has_its_own() -> None:
     assert control.pending == "/redfish/v1/Managers/1/SecurityService/HttpsCert"
     assert set(control.request_bodies(WISH)[0]) == {"City", "CommonName", "Country", "OrgName", "OrgUnit", "State"}
     assert control.replacement("PEM") == {"Certificate": "PEM"}
+
+
+def test_a_cisco_is_asked_with_the_place_that_it_allows() -> None:
+    """Actions as recorded at a UCS C220 M6 (github.com/akaliwod/iserver, doc/redfish-tests-cisco-ucsc-c220-m6n): the certificate
+    itself is its only allowable CertificateCollection.
+    """
+    tree = with_certificates(small())
+    certificate = f"{COLLECTION}/1"
+    tree[SERVICE]["Actions"]["#CertificateService.GenerateCSR"] |= {
+        "CertificateCollection@Redfish.AllowableValues": [certificate],
+        "KeyCurveId@Redfish.AllowableValues": ["TPM_ECC_NIST_P256", "TPM_ECC_NIST_P384"],
+        "KeyPairAlgorithm@Redfish.AllowableValues": ["TPM_ALG_SHA256", "TPM_ALG_ECDSA"],
+    }
+    control = ask(read_certificates, tree)
+    assert control.request_bodies(WISH)[0]["CertificateCollection"] == {"@odata.id": certificate}
+    assert control.replacement("PEM")["CertificateUri"] == {"@odata.id": certificate}
+
+
+@pytest.mark.parametrize("places", [[COLLECTION], [], ["/redfish/v1/AccountService/LDAP/Certificates/1"]])
+def test_the_collection_is_the_place_elsewhere(places: list[str]) -> None:
+    """Where it is allowed, where nothing is listed, and where what is listed is no certificate of the web server."""
+    tree = with_certificates(small())
+    tree[SERVICE]["Actions"]["#CertificateService.GenerateCSR"]["CertificateCollection@Redfish.AllowableValues"] = (
+        places
+    )
+    assert ask(read_certificates, tree).collection == COLLECTION
+
+
+def test_an_hpe_without_its_own_resource_has_dmtfs() -> None:
+    """A security service that links no HttpsCert is no reason to give up."""
+    tree = with_certificates(small())
+    security = f"{ROOT}/Managers/1/SecurityService"
+    tree[f"{ROOT}/Managers/1"]["Oem"] = {"Hpe": {"Links": {"SecurityService": {"@odata.id": security}}}}
+    tree[security] = {"@odata.id": security, "Links": {}}
+    assert ask(read_certificates, tree).collection == COLLECTION
 
 
 def test_a_bmc_without_the_service_is_named() -> None:

@@ -23,8 +23,7 @@ from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import new_run_id
 from clusterctl.operations.job_checklist import checklist
-from clusterctl.operations.job_inputs import ManifestInputs
-from clusterctl.operations.job_run import JobRunRequest
+from clusterctl.operations.job_inputs import JobRunRequest
 from clusterctl.operations.job_runs import diff, named
 from clusterctl.operations.job_watch import StopRequest, WatchRequest
 from clusterctl.operations.operation import Control
@@ -94,12 +93,12 @@ def request(site: JobSite, body: str, policy: JobPolicy = QUICK) -> JobRunReques
     rank.write_text(text.replace("LOST", LOST_GPU))
     script.write_text(f"#!/bin/bash\nsrun -K1 -l /usr/bin/python3 {rank}\n")
     return JobRunRequest(
-        script=script,
-        folder=site.folder / "logs",
+        script=str(script),
+        folder=str(site.folder / "logs"),
         nodes=2,
         spares=1,
         policy=policy,
-        inputs=ManifestInputs(code=site.folder, seed="7"),
+        part={"seed": "7"},
     )
 
 

@@ -24,8 +24,7 @@ from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.jobs.supervision import JobOutcome
 from clusterctl.operations import job_run, job_watch
 from clusterctl.operations.context import new_run_id
-from clusterctl.operations.job_inputs import ManifestInputs
-from clusterctl.operations.job_run import JobRunRequest
+from clusterctl.operations.job_inputs import JobRunRequest
 from clusterctl.operations.job_watch import WatchRequest
 from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline
@@ -136,7 +135,7 @@ def request(site: JobSite, kind: Kind) -> JobRunRequest:
     rank.write_text(text.replace("FAULTY", "True" if kind.always else "first_attempt"))
     script.write_text(f"#!/bin/bash\nexport GLOO_SOCKET_IFNAME=lo\nsrun -K0 -W5 -l {PYTHON} -u {rank}\n")
     return JobRunRequest(
-        script=script, folder=site.folder / "logs", nodes=2, spares=2, inputs=ManifestInputs(code=site.folder),
+        script=str(script), folder=str(site.folder / "logs"), nodes=2, spares=2,
         policy=JobPolicy(retries=2, backoff_s=1, hang_s=20 if kind.failure is Failure.HANG else 120, setup_s=300),
     )  # fmt: skip
 

@@ -22,7 +22,6 @@ from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations import job_orders, job_watch
 from clusterctl.operations.context import new_run_id
 from clusterctl.operations.job_client import JobClient, RemoteRun
-from clusterctl.operations.job_inputs import UserRunRequest
 from clusterctl.operations.job_runs import listed, named
 from clusterctl.operations.job_watch import WatchRequest
 from clusterctl.operations.operation import Control
@@ -145,10 +144,7 @@ def test_a_held_attempt_gets_healthy_nodes(slurm: SlurmCluster, site: JobSite) -
 
 def ordered(site: JobSite, body: str) -> SupervisedRun:
     """A run that root orders as a user does, and submits."""
-    given = request(site, body, QUICK)
-    wanted = UserRunRequest(
-        script=str(given.script), folder=str(given.folder), nodes=2, spares=1, policy=QUICK, part={"seed": "7"}
-    )
+    wanted = request(site, body, QUICK)
     found = job_orders.order(site.context, "root", wanted, Control())
     assert found.last is not None
     client = JobClient(JobService("http://127.0.0.1:1", "unused"), SlurmJobs())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline, MasterActivity
-from clusterctl.steps.executor.pace import LOOK_S, SubnetManagerPace
+from clusterctl.steps.executor.pace import ANSWER_S, LOOK_S, SILENT_S, SubnetManagerPace
 from clusterctl.steps.executor.permits import reboot_pool
 from tests.fake_timer import FakeTimer
 
@@ -26,7 +27,7 @@ class Master:
         self.guid = guid
 
     def activity(self, deadline: Deadline) -> MasterActivity:
-        del deadline
+        assert deadline.remaining <= ANSWER_S
         packets = next(self.answers)
         if packets is None:
             raise EdgeError("no answer", where="sminfo")
@@ -35,7 +36,7 @@ class Master:
 
 class Bench:
     def __init__(self, master: Master) -> None:
-        self.time, self.changes = 100.0, list[str]()
+        self.time, self.changes, self.master = 100.0, list[str](), master
         self.pace = SubnetManagerPace(master, BUSY, self.changes.append, now=lambda: self.time)
 
     def after(self, seconds: float, at_most: int = 64) -> int:
@@ -60,8 +61,38 @@ def test_it_is_not_asked_at_each_call() -> None:
 def test_no_answer_is_no_idle_manager() -> None:
     """One host may reboot in any case, so that a run ends; after an answer two readings are needed again."""
     bench = Bench(Master(0, 0, None, 5, 6))
-    assert [bench.after(LOOK_S, 2) for _ in range(5)] == [1, 2, 1, 1, 2]
+    assert [bench.after(LOOK_S, 2) for _ in range(3)] == [1, 2, 1]
+    assert [bench.after(SILENT_S, 2), bench.after(LOOK_S, 2)] == [1, 2]
     assert "cannot be asked: no answer" in bench.changes[0]
+
+
+def test_a_silent_manager_is_seldom_asked() -> None:
+    """Each question may take its whole time: a silent manager is asked once in half a minute, and counts as busy."""
+    bench = Bench(Master(0, 0, None, None))
+    answers = [bench.after(LOOK_S) for _ in range(17)]
+    assert answers == [16, 64, *[16] * 15]
+    assert bench.after(SILENT_S) == 16
+    assert next(bench.master.answers, "asked four times") == "asked four times"
+
+
+def test_no_thread_waits_for_the_reading_of_another() -> None:
+    """While one thread waits for an answer, the others go on by what was known before."""
+    asked, answered = threading.Event(), threading.Event()
+
+    class Slow(Master):
+        def activity(self, deadline: Deadline) -> MasterActivity:
+            asked.set()
+            assert answered.wait(60)
+            return super().activity(deadline)
+
+    bench = Bench(Slow(0))
+    reader = threading.Thread(target=bench.pace, args=(64,))
+    reader.start()
+    assert asked.wait(60)
+    assert bench.pace(64) == 16
+    answered.set()
+    reader.join(60)
+    assert not reader.is_alive()
 
 
 def test_the_count_of_another_master_is_another_count() -> None:

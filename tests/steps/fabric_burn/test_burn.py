@@ -15,7 +15,7 @@ from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.fabric.telemetry import Transceiver
 from clusterctl.fleet.fabric.topology import PortId
-from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Digest, Evidence, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.hardware import FabricCountersRead
@@ -114,6 +114,17 @@ def test_every_link_of_a_healthy_fabric_is_proven():
     read = [event.payload for event in diary.events if isinstance(event.payload, FabricCountersRead)]
     assert len(read) == 2 * len(diary.stages), "each reading is one of the fabric's history, too"
     assert all({one.fabric, one.counters} <= diary.kept.keys() for one in read)
+
+
+def test_a_single_link_is_loaded_and_judged_alone():
+    """Both directions of the link, by one of its ports; a bad link elsewhere is none of its business."""
+    tree = Tree(leaves=3, hosts=3)
+    world = fabric([Bad(PortId(tree.leaf(0), 4), per_s={"SymbolErrorCounter": 2.0})], tree)
+    stopped, report = run(world, Diary(), scope=BurnScope(links=frozenset({PortName("spine-2", "2")})))
+    assert not stopped
+    assert {one.load.source for one in report.directions} == {PortId(tree.leaf(1), 6), PortId(tree.spine(2), 2)}
+    assert {one.verdict for one in report.directions} == {Verdict.PASS}
+    assert report.health.findings == ()
 
 
 def test_each_kind_of_bad_link_is_named_and_no_other():

@@ -142,7 +142,7 @@ def test_a_tool_that_fails_leaves_it_unproven(book: SqlJournal, tool: str, ended
 def test_without_lsblk_drives_that_the_installer_read_are_unproven(
     book: SqlJournal, drives: tuple[KernelDrive, ...] | None, verdict: Verdict
 ) -> None:
-    """What nobody read before cannot be compared; what was read has to be."""
+    """What was not read before cannot be compared; what was read has to be."""
     found = findings(book, InstallStatus(InstallState.ABSENT, drives=drives), {"lsblk": Ran(1, "", "", 0.1)})
     assert found["data_disks"].verdict is verdict
 

@@ -41,7 +41,7 @@ def _argv(members: Sequence[Participant], method: AllReduceMethod, user: str) ->
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     """Return one trial for the whole group."""
     if limits.methods.all_reduce.engine == "torch":
-        return torch_group.read(
+        return torch_group.read_sum(
             one, answers, limits.methods.all_reduce.ranks_per_node, limits[ALL_REDUCE_BUSBW_MIN].value
         )
     names = tuple(member.name for member in one.members)

@@ -1,4 +1,4 @@
-"""Runs on a node, as the built-in probe `torch-group`: this node's ranks of an all-reduce over PyTorch.
+"""Runs on a node, as the built-in probe `torch-group`: this node's ranks of an all-reduce or a training over PyTorch.
 
 Standard library only, Python 3.9. The ranks (torch_group_worker.py; its text is the first argument) run in a Python
 that has PyTorch. The first node also runs the watcher, to which all ranks report their progress; it names the missing
@@ -33,7 +33,7 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--ranks", type=int, required=True, help="on each node")
     parser.add_argument("--head", required=True, help="address of the first node")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--bytes", type=int, required=True)
+    parser.add_argument("--bytes", type=int, default=0, help="of the sum")
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.0, help="go on for so long instead")
     parser.add_argument("--stall", type=float, required=True, help="seconds without a step after which it hangs")
@@ -41,6 +41,9 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, required=True, help="seconds after which all are killed")
     parser.add_argument("--interface", default="")
     parser.add_argument("--devices", default="")
+    parser.add_argument("--layers", type=int, default=0, help="train a transformer of so many layers instead of a sum")
+    for name in ("--width", "--sequence", "--batch"):
+        parser.add_argument(name, type=int, default=1, help="of the training: see the worker")
     return parser.parse_args(argv)
 
 

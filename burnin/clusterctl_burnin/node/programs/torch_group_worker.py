@@ -1,8 +1,9 @@
-"""One rank of an all-reduce over PyTorch, or the watcher of them all: started by torch_group.py with one JSON argument.
+"""One rank of an all-reduce or a training over PyTorch, or the watcher of them all: started by torch_group.py with one
+JSON argument.
 
 Standard library and PyTorch, Python 3.9. Each rank writes into the watcher's store, twice a second and from a thread of
 its own, how many pulses it has given and into which step it went last: a rank that waits in a collective gives pulses,
-a stopped one does not. Rank 0 prints the result in the rows of nccl-tests.
+a stopped one does not. Rank 0 prints the result: of sums in the rows of nccl-tests, of a training as JSON.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import datetime as dt
 import importlib
 import json
+import math
 import os
 import socket
 import sys
@@ -25,6 +27,8 @@ CONNECT = 60.0  # seconds that the watcher may need to start: PyTorch alone may 
 FLOAT_BYTES = 4
 STALLED, FAILED, STORE_GONE, NO_TORCH = 3, 4, 7, 6  # exit codes
 AGREE = 10  # steps between two questions whether the time is over
+WARM_UP = 10  # steps of a training that are not measured: allocations, and the first choice of kernels
+HEAD = 128  # width of an attention head
 
 Spec = Dict[str, Any]
 Pulse = Optional[Tuple[int, float]]  # the step it went into last, and seconds since its last pulse; None: it never came
@@ -198,25 +202,136 @@ class Rank:
         while more:
             wrong += sum(self.checked(buffer) for _ in range(AGREE))
             steps += AGREE
-            over = time.perf_counter() - started > self.spec["seconds"] and self.rank == 0
-            last = buffer[:1].clone().fill_(float(over))
-            self.reduce(last, largest=True)
-            more = not bool(last.item())
+            more = not self.over_for_all(buffer.device, started)
         return (time.perf_counter() - started) / steps, wrong
+
+    def over_for_all(self, device: Any, started: float) -> bool:
+        """Return whether the time is over by the clock of rank 0, the same on all ranks."""
+        over = self.rank == 0 and time.perf_counter() - started > self.spec["seconds"]
+        agreed = self.torch.tensor([float(over)], device=device)
+        self.reduce(agreed, largest=True)
+        return bool(agreed.item())
 
     def run(self) -> None:
         device = self.begin()
+        lines = self.trained(device) if self.spec["layers"] else self.summed(device)
+        if self.rank == 0:
+            print("\n".join(lines), flush=True)
+        self.over = True
+        self.store.set(f"ended/{self.rank}", "1")
+
+    def identities(self) -> List[str]:
+        return [self.store.get(f"who/{rank}").decode() for rank in range(self.world)]
+
+    def trained(self, device: Any) -> List[str]:
+        """Train until the time is over; return what rank 0 prints of it."""
+        training = Training(self, device)
+        for _ in range(WARM_UP):
+            training.one_step()
+        training.times = StepTimes()
+        started, over = time.perf_counter(), False
+        while not over:
+            for _ in range(AGREE):
+                training.one_step()
+            over = self.over_for_all(device, started)
+        self.store.set(f"times/{self.rank}", json.dumps(training.times.means()))
+        self.reduce(self.torch.zeros(1, device=device))  # all have written
+        if self.rank:
+            return []
+        ranks = [json.loads(self.store.get(f"times/{rank}")) for rank in range(self.world)]
+        document = {"steps": training.times.steps, "gradient_bytes": training.gradient_bytes, "ranks": ranks}
+        lines = [f"#  Rank {rank:>2} Group  0 {words}" for rank, words in enumerate(self.identities())]
+        return [*lines, "# Training " + json.dumps(document)]
+
+    def summed(self, device: Any) -> List[str]:
+        """Sum as often as wanted; return what rank 0 prints of it."""
         buffer = self.torch.zeros(self.spec["bytes"] // FLOAT_BYTES, device=device)
         seconds, wrong = (self.long if self.spec["seconds"] else self.timed)(buffer)
         slowest = self.torch.tensor([seconds], device=device, dtype=self.torch.float64)
         self.reduce(slowest, largest=True)
         bad = self.torch.tensor([wrong], device=device, dtype=self.torch.int64)
         self.reduce(bad)
-        if self.rank == 0:
-            identities = [self.store.get(f"who/{rank}").decode() for rank in range(self.world)]
-            print("\n".join(table(self.spec, identities, float(slowest.item()), int(bad.item()))), flush=True)
-        self.over = True
-        self.store.set(f"ended/{self.rank}", "1")
+        return table(self.spec, self.identities(), float(slowest.item()), int(bad.item())) if self.rank == 0 else []
+
+
+class StepTimes:
+    """Seconds of a rank in all its steps: its own work, its wait for the other ranks with the sum itself."""
+
+    def __init__(self) -> None:
+        self.steps, self.own, self.wait = 0, 0.0, 0.0
+
+    def add(self, begun: float, ready: float, summed: float, done: float) -> None:
+        self.steps += 1
+        self.own += (ready - begun) + (done - summed)
+        self.wait += summed - ready
+
+    def means(self) -> Dict[str, float]:
+        """Return milliseconds a step. Means, since the group waits for each slow step of a rank."""
+        return {"own_ms": self.own / self.steps * 1e3, "wait_ms": self.wait / self.steps * 1e3}
+
+
+class Training:
+    """A transformer under DistributedDataParallel, trained with random sequences.
+
+    The gradients are summed in one bucket, after the last of them: what comes before is the rank's own work (forward,
+    backward), which no other rank delays; what comes then is the wait for the slowest rank, and the sum.
+    """
+
+    def __init__(self, rank: Rank, device: Any) -> None:
+        torch, spec = rank.torch, rank.spec
+        self.rank, self.torch, self.device, self.times = rank, torch, device, StepTimes()
+        torch.manual_seed(1 + rank.rank)  # other data on each rank; DDP gives all of them the model of rank 0
+        width = spec["width"]
+        layer = torch.nn.TransformerEncoderLayer(
+            width, math.gcd(width, max(1, width // HEAD)), 4 * width, dropout=0.0, batch_first=True, device=device
+        )
+        model = torch.nn.TransformerEncoder(layer, spec["layers"], enable_nested_tensor=False)
+        self.gradient_bytes = sum(one.numel() * one.element_size() for one in model.parameters())
+        parallel = importlib.import_module("torch.nn.parallel").DistributedDataParallel
+        bucket_mb = self.gradient_bytes / (1 << 20) + 1
+        self.model = parallel(model, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True)
+        self.sum_hook = importlib.import_module(
+            "torch.distributed.algorithms.ddp_comm_hooks.default_hooks"
+        ).allreduce_hook
+        # PyTorch refuses hooks with other annotations than its own
+        self.model.register_comm_hook(None, lambda state, bucket: self.sum(state, bucket))  # noqa: PLW0108
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+        self.shape = (spec["batch"], spec["sequence"], width)
+        self.ready: Any = None
+
+    def sum(self, state: Any, bucket: Any) -> Any:
+        """Begin the sum of a bucket of gradients, once the rank's own work for it is done."""
+        self.ready = self.mark()
+        return self.sum_hook(state, bucket)
+
+    def mark(self) -> Any:
+        """Return the time; on a GPU the moment when its stream comes so far."""
+        if self.device.type == "cpu":
+            return time.perf_counter()
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def one_step(self) -> None:
+        """Do a step; ValueError where this rank's loss is no number."""
+        self.rank.step += 1
+        begun = self.mark()
+        batch = self.torch.randn(self.shape, device=self.device)
+        with self.torch.autocast(self.device.type, dtype=self.torch.bfloat16, enabled=self.device.type == "cuda"):
+            loss = self.torch.nn.functional.mse_loss(self.model(batch).float(), batch.roll(1, dims=1))
+        loss.backward()
+        summed = self.mark()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.times.add(*self.seconds(begun, self.ready, summed, self.mark()))
+        if not math.isfinite(loss.item()):
+            raise ValueError(f"the loss is {loss.item()} in step {self.rank.step}")
+
+    def seconds(self, *marks: Any) -> List[float]:
+        if self.device.type == "cpu":
+            return list(marks)
+        self.torch.cuda.synchronize()
+        return [marks[0].elapsed_time(one) / 1e3 for one in marks]
 
 
 def table(spec: Spec, identities: List[str], seconds: float, wrong: int) -> List[str]:

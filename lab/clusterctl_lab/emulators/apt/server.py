@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from aiohttp import web
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.apt.repository import DEBIAN, KEY, REPOSITORIES
+from clusterctl_lab.sockets import OpenSocket, bound, plain
 
 KEYRING = "/etc/apt/keyrings/clusterctl-lab.asc"
 
@@ -61,15 +63,18 @@ class AptServer:
         await self.runner.cleanup()
 
 
-async def serve_apt(root: Path, address: str, port: int = 80) -> AptServer:
-    """Serve `root`, a folder that `ensure_repository` returned, on `address` until closed."""
+async def serve_apt(root: Path, address: str, port: int = 80, opened: OpenSocket = plain) -> AptServer:
+    """Serve `root`, a folder that `ensure_repository` returned, on `address` until closed.
+
+    `opened` opens the socket.
+    """
     app = web.Application()
     for name in REPOSITORIES:
         app.router.add_static(f"/{name}", root / name)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, address, port).start()
+        await web.SockSite(runner, await asyncio.to_thread(bound, opened, address, port)).start()
     except OSError as error:
         await runner.cleanup()
         raise EnvironmentBrokenError(

@@ -4,11 +4,13 @@ They translate speeds in the output: the fabric simulates each generation by the
 HDR in the tool's output becomes NDR, EDR becomes HDR and FDR becomes EDR, in names and in Gb/s. ibsim serves at most
 ten clients: the scripts queue on a lock, which the lab also holds while it moves cables. After `ibportstate` has set a
 port, its script returns when the lab has applied the change (see `port_states`). Before counters are read, the lab
-brings them up to date with what the hosts have sent (see `traffic`).
+brings them up to date with what the hosts have sent (see `traffic`). The simulator's sockets are those of the lab's
+network namespace, which the scripts enter.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from shlex import quote
@@ -30,6 +32,9 @@ _SCRIPT = """\
 #!/bin/bash
 # {name} against the simulated fabric of a rehearsal lab.
 set -o pipefail
+if [ -e {namespace} ] && ! [ {namespace} -ef /proc/self/ns/net ]; then
+  exec nsenter --net={namespace} "$0" "$@"
+fi
 if ! grep -q '@{socket}:ctl' /proc/net/unix; then
   echo '{name}: the fabric of this lab is not running' >&2
   exit 1
@@ -61,6 +66,7 @@ def write_tools(bin_dir: Path, scratch: Path, lock: Path, *, socket: str, node: 
         program = f"{quote(sys.executable)} -I {quote(str(Path(__file__).with_name('announce.py')))}"
         text = template.format(
             name=name,
+            namespace=f"/proc/{os.getpid()}/ns/net",
             before=f"{program} {socket}:counters || exit 1\n" if name in _READS_COUNTERS else "",
             socket=socket,
             python=quote(sys.executable),

@@ -19,6 +19,8 @@ from typing import Any, Protocol, Self
 
 import aiohttp
 
+from clusterctl_lab.sockets import OpenSocket, factory, plain
+
 log = logging.getLogger(__name__)
 
 Parameters = Mapping[str, str]
@@ -72,11 +74,13 @@ class PowerDriver(Protocol):
 class RedfishPower:
     """The driver. Unlike MAAS's own, it verifies the BMC's certificate.
 
-    `retries_logins`: whether a login that a BMC rejects is tried again, as up to MAAS 3.5.
+    `retries_logins`: whether a login that a BMC rejects is tried again, as up to MAAS 3.5. `opened` opens the socket to
+    a BMC.
     """
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
+    def __init__(self, tls: ssl.SSLContext, opened: OpenSocket = plain) -> None:
         self._tls = tls
+        self._opened = opened
         self.retries_logins: Callable[[], bool] = lambda: False
 
     async def on(self, parameters: Parameters) -> None:
@@ -97,7 +101,7 @@ class RedfishPower:
                 return
 
     def _bmc(self, parameters: Parameters) -> _Bmc:
-        return _Bmc(parameters, self._tls, retries_logins=self.retries_logins())
+        return _Bmc(parameters, self._tls, self._opened, retries_logins=self.retries_logins())
 
     async def _on(self, parameters: Parameters) -> None:
         async with self._bmc(parameters) as bmc:
@@ -126,14 +130,16 @@ class RedfishPower:
 class _Bmc:
     """One BMC for the length of one power action."""
 
-    def __init__(self, parameters: Parameters, tls: ssl.SSLContext, *, retries_logins: bool) -> None:
+    def __init__(
+        self, parameters: Parameters, tls: ssl.SSLContext, opened: OpenSocket, *, retries_logins: bool
+    ) -> None:
         self._retries_logins = retries_logins
         self._base = f"https://{parameters.get('power_address', '')}"
         self._node_id = parameters.get("node_id", "")
         login = f"{parameters.get('power_user', '')}:{parameters.get('power_pass', '')}"
         self._http = aiohttp.ClientSession(
             headers={"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"},
-            connector=aiohttp.TCPConnector(ssl=tls, force_close=True),
+            connector=aiohttp.TCPConnector(ssl=tls, force_close=True, socket_factory=factory(opened)),
             timeout=TIMEOUT,
         )
 

@@ -25,6 +25,7 @@ from clusterctl_lab.emulators.maas.service import Service
 from clusterctl_lab.maas_quirk import MaasQuirk
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.partners import NetbootAnswer
+from clusterctl_lab.sockets import OpenSocket, plain
 from clusterctl_lab.world import World
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class LabMaas:
         for quirk, (status, title) in AWAY.items():
             if self.service.lifecycle.anywhere(quirk):
                 return _page(status, title)
+        call = None
         try:
             call = await _parse(http, self.service)
             resource = http.path.removeprefix(PREFIX).split("/")[1]
@@ -87,9 +89,16 @@ class LabMaas:
             early = self._unsent(http, call, failure)
             answer = early or _response(await self.service.answer(call))
         except RefusedError as refused:
-            log.debug("%s %s: %d", http.method, http.path, refused.status)
+            self._log_write(http, call, refused.status)
             return _refusal(refused)
+        self._log_write(http, call, answer.status)
         return _late(failure) or _cut(http, answer, cut=failure is Failure.LOST)
+
+    def _log_write(self, http: web.BaseRequest, call: Call | None, status: int) -> None:
+        """Log a request that may change something: on which machine, and who sent it."""
+        if http.method not in ("GET", "HEAD"):
+            named = self.service.named(call) if call is not None else ""
+            log.info("MAAS %s: %s %s by %s: %d", named, http.method, http.path_qs, http.remote, status)
 
     def _unsent(self, http: web.BaseRequest, call: Call, failure: Failure | None) -> web.Response | None:
         """Return the answer to a request that does not reach MAAS; None where it does."""
@@ -122,12 +131,19 @@ def _cut(http: web.BaseRequest, answer: web.Response, *, cut: bool) -> web.Respo
 
 
 async def serve_maas(
-    world: World, tls: Callable[[str], ssl.SSLContext], api_key: str, *, port: int = 5443, bmc_ca: Path
+    world: World,
+    tls: Callable[[str], ssl.SSLContext],
+    api_key: str,
+    *,
+    port: int = 5443,
+    bmc_ca: Path,
+    opened: OpenSocket = plain,
 ) -> LabMaas:
     """Start the lab's MAAS on `world.layout.maas` and make it the world's provisioner. `api_key` is the administrator's
-    `consumer:token:secret`; `bmc_ca` the CA that BMCs' certificates are verified against.
+    `consumer:token:secret`; `bmc_ca` the CA that BMCs' certificates are verified against; `opened` opens the
+    sockets to them.
     """
-    power = RedfishPower(ssl.create_default_context(cafile=str(bmc_ca)))
+    power = RedfishPower(ssl.create_default_context(cafile=str(bmc_ca)), opened)
     maas = LabMaas(Service(world, Keys([User("admin", api_key, admin=True)]), power))
     power.retries_logins = lambda: maas.faults.retries_logins
     await maas.open(world.layout.maas, port, tls(world.layout.maas))

@@ -104,5 +104,12 @@ class Service:
             raise no_such("Machine")
         return node
 
+    def named(self, call: Call) -> str:
+        """Return the machine of the lab that a request is about; empty where it is about none."""
+        system_id = call.args.get("system_id") or call.form.get("system_id")
+        node = self.store.nodes.get(system_id or "")
+        macs = {interface.mac for interface in node.interfaces} if node else set(call.form.getall("mac_addresses", []))
+        return next((machine.name for machine in self.world.machines.values() if machine.boot_mac in macs), "")
+
     def describe(self, node: Node) -> dict[str, Any]:
         return machine(node, self.store, self.world.layout)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import aiohttp
 
 from clusterctl.fleet.errors import EdgeError
+from clusterctl_lab.sockets import OpenSocket, factory, plain
 
 MAX_BYTES = 256 * 2**20
 TIMEOUT = aiohttp.ClientTimeout(total=120, connect=10)
 
 
-async def download(url: str) -> bytes:
-    """Return the content of an HTTP or HTTPS URL; raise `EdgeError` with a message that a task may show."""
+async def download(url: str, opened: OpenSocket = plain) -> bytes:
+    """Return the content of an HTTP or HTTPS URL; raise `EdgeError` with a message that a task may show.
+
+    `opened` opens the socket to its host.
+    """
+    connector = aiohttp.TCPConnector(socket_factory=factory(opened))
     try:
-        async with aiohttp.ClientSession(timeout=TIMEOUT) as client, client.get(url) as answer:
+        async with aiohttp.ClientSession(timeout=TIMEOUT, connector=connector) as client, client.get(url) as answer:
             if answer.status != 200:
                 raise EdgeError(f"The image cannot be fetched: HTTP {answer.status}.")
             image = bytearray()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from weakref import WeakSet
@@ -13,17 +14,21 @@ from clusterctl_lab.emulators.redfish import wire
 from clusterctl_lab.emulators.redfish.bmc import Bmc
 from clusterctl_lab.emulators.redfish.quirks import Certificate, certificate_of
 from clusterctl_lab.machine import BmcCondition, Machine
+from clusterctl_lab.sockets import OpenSocket, bound, plain
+
+log = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 1.0
 Tls = Callable[[Certificate], ssl.SSLContext]
 
 
 class Listener:
-    """Listens on `place`; `tls` makes the context for a certificate."""
+    """Listens on `place`, on a socket that `opened` opens; `tls` makes the context for a certificate."""
 
-    def __init__(self, bmc: Bmc, place: tuple[str, int], tls: Tls) -> None:
+    def __init__(self, bmc: Bmc, place: tuple[str, int], tls: Tls, opened: OpenSocket = plain) -> None:
         self.bmc = bmc
         self._place = place
+        self._opened = opened
         self._tls = tls
         self._shown: Certificate | None = None
         self._http: web.Server | None = None
@@ -63,7 +68,9 @@ class Listener:
     async def _listen(self, certificate: Certificate) -> None:
         self._http = web.Server(self._handle, access_log=None)
         loop = asyncio.get_running_loop()
-        self._socket = await loop.create_server(self._http, *self._place, ssl=self._tls(certificate))
+        tls = self._tls(certificate)
+        own = await asyncio.to_thread(bound, self._opened, *self._place)
+        self._socket = await loop.create_server(self._http, sock=own, ssl=tls)
         self._shown = certificate
 
     async def _silence(self) -> None:
@@ -79,7 +86,10 @@ class Listener:
         reused = http.transport in self._known
         if http.transport is not None:
             self._known.add(http.transport)
-        answer = self.bmc.answer(await wire.read(http, reused=reused))
+        request = await wire.read(http, reused=reused)
+        answer = self.bmc.answer(request)
+        if request.writes:
+            log.info("BMC %s: %s %s by %s: %d", self._place[0], http.method, http.path, request.client, answer.status)
         if answer.delay:
             await asyncio.sleep(answer.delay)
         return await wire.deliver(http, answer)

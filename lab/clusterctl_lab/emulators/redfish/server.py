@@ -15,6 +15,7 @@ from clusterctl_lab.emulators.redfish.quirks import Certificate
 from clusterctl_lab.emulators.redfish.services.update import Fetch
 from clusterctl_lab.emulators.redfish.vendors import profile_of
 from clusterctl_lab.machine import Machine
+from clusterctl_lab.sockets import OpenSocket, plain
 from clusterctl_lab.world import World
 
 UNUSED_ADDRESS = "192.0.2.1"
@@ -30,11 +31,13 @@ class Serving:
     profile_of  which vendor's BMC a machine has
     expired     as `tls`, with a certificate that is no longer valid; None: the lab has none to show
     fetch       what gets a firmware image for SimpleUpdate
+    opened      what opens the socket for an address
     """
 
     profile_of: Callable[[Machine], Profile] = profile_of
     expired: Issue | None = None
     fetch: Fetch = download
+    opened: OpenSocket = plain
 
 
 class BmcServers:
@@ -73,7 +76,8 @@ async def serve_bmcs(world: World, tls: Issue, port: int = 443, serving: Serving
             bmc = Bmc(world, name, how.profile_of(machine), fetch=how.fetch)
             own = tls(address)
             bmc.certificates.present = own.load_cert_chain
-            listeners[name] = Listener(bmc, (address, port), _certificates(own, address, tls, how.expired))
+            shown = _certificates(own, address, tls, how.expired)
+            listeners[name] = Listener(bmc, (address, port), shown, how.opened)
             await listeners[name].show(machine)
     except BaseException:
         await servers.close()

@@ -22,6 +22,7 @@ from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from clusterctl.steps.install.confirm import FINDMNT
 from clusterctl_lab.emulators.host_tools import lower_files, machine_files
 from clusterctl_lab.emulators.host_tools.host import facts
+from clusterctl_lab.emulators.host_tools.host.boot import uptime
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
@@ -132,6 +133,21 @@ def test_faults_of_a_gpu_show(tmp_path: Path, machine: Machine) -> None:
     assert (xid.code, xid.pci) == (48, gpu.pci)
     widths = {d.address: d.current for d in parse_lspci(box.run("lspci", "-D", "-vv", "-d", "10de:").stdout)}
     assert str(widths[gpu.pci]) == "x8 at 32 GT/s"
+
+
+def test_a_failure_has_the_time_at_which_it_was_injected(tmp_path: Path, machine: Machine) -> None:
+    """Not that of the boot: a job's failure is looked for in the time of the job. The log stays in its order."""
+    lost = replace(machine.gpus[2], on_bus=False)
+    box = ToolBox(tmp_path, replace(machine, gpus=(*machine.gpus[:2], lost, *machine.gpus[3:])))
+    ago = uptime() / 2
+    described = tmp_path / facts.FACTS.lstrip("/")
+    changed = described.stat().st_mtime - ago
+    os.utime(described, (changed, changed))
+    lines = box.run("dmesg").stdout.splitlines()
+    stamps = [float(line[1:].partition("]")[0]) for line in lines]
+    assert stamps == sorted(stamps)
+    (at,) = [stamp for stamp, line in zip(stamps, lines, strict=True) if "Xid" in line]
+    assert at == pytest.approx(uptime() - ago, abs=ago / 2)
 
 
 def test_ibstat_reports_the_adapters_of_the_model(tmp_path: Path, machine: Machine) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.formats.nvidia.collectives import CollectiveResult, Stopped, parse_collective, parse_stopped
+from clusterctl.formats.training_group import parse_training
 from clusterctl_lab.faults import find
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
@@ -20,7 +21,9 @@ RANKS = 2
 STALLED = 3
 
 
-def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -> tuple[int, str]:
+def summed(
+    folder: Path, broken: dict[int, str], *, absent: int | None = None, more: tuple[str, ...] = ()
+) -> tuple[int, str]:
     """Return how the first node of a group of three ended, and what it printed; `broken`: nodes' faults by number."""
     port = reserve_port("127.0.0.1")
     size = ("--nodes", str(NODES), "--ranks", str(RANKS), "--bytes", "4096", "--iterations", "1", "--backend", "gloo")
@@ -29,7 +32,7 @@ def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -
     where = ("--head", "127.0.0.1", "--port", str(port), "--python", "python3", "--interface", "lo", "--devices", "")
     running = [
         ToolBox(folder / str(node), machine(node, broken)).start(
-            "torch-group", "--node", str(node), *size, *times, *where
+            "torch-group", "--node", str(node), *size, *times, *where, *more
         )
         for node in range(NODES)
         if node != absent
@@ -70,3 +73,21 @@ def test_a_node_that_never_joins_is_named(tmp_path: Path) -> None:
     code, message = summed(tmp_path, {}, absent=2)
     ranks = tuple((rank, "it never came") for rank in (4, 5))
     assert (code, parse_stopped(message)) == (STALLED, Stopped(ranks, (), stalled=True))
+
+
+TRAINING = ("--layers", "1", "--width", "128", "--sequence", "64", "--batch", "4")
+
+
+def test_a_training_gives_the_times_of_each_rank(tmp_path: Path) -> None:
+    """Its work of its own, and its wait for the others; ranks of one node share them."""
+    code, message = summed(tmp_path, {}, more=TRAINING)
+    result = parse_training(message)
+    assert (code, len(result.ranks)) == (0, NODES * RANKS)
+    assert result.steps > 0
+    assert result.ranks[0] == result.ranks[1]
+
+
+def test_a_training_names_a_node_that_never_joins(tmp_path: Path) -> None:
+    """As a sum does."""
+    code, message = summed(tmp_path, {}, absent=2, more=TRAINING)
+    assert (code, [rank for rank, _ in parse_stopped(message).missing]) == (STALLED, [4, 5])

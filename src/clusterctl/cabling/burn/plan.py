@@ -153,8 +153,8 @@ def plan_burn(
     if len(places.hosts) < 2:
         message = f"{len(places.hosts)} hosts have a route: a burn needs two"
         raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
-    done, suspects = _numbers(routes, scope.done), _numbers(routes, scope.suspects)
-    wanted = None if scope.wanted is None else _numbers(routes, scope.wanted)
+    done, suspects = link_numbers(routes, scope.done), link_numbers(routes, scope.suspects)
+    wanted = None if scope.wanted is None else link_numbers(routes, scope.wanted)
     stages = choose_stages(routes, places, done, wanted)
     if suspects:
         stages = replace(stages, stages=(separating_stage(routes, places, suspects),))
@@ -194,5 +194,6 @@ def _unreached(routes: Routes, numbers: frozenset[int]) -> Iterator[Unreached]:
         yield Unreached(routes.label(number), reason)
 
 
-def _numbers(routes: Routes, links: Container[DirectedLink]) -> frozenset[int]:
+def link_numbers(routes: Routes, links: Container[DirectedLink]) -> frozenset[int]:
+    """Return the numbers of these directed links."""
     return frozenset(number for number, link in enumerate(routes.links) if link in links)

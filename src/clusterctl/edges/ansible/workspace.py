@@ -18,6 +18,7 @@ from clusterctl.edges.disk import disk_explained
 from clusterctl.fleet.errors import EnvironmentBrokenError, UnreachableError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.secret import NeverPickled
+from clusterctl.formats.identifiers import is_address
 from clusterctl.ports import LEASE_S, Clock, Deadline, HostAddress
 
 
@@ -219,14 +220,6 @@ def inventory(hosts: Sequence[HostAddress]) -> dict[str, Any]:
 
 def known_hosts_line(host: HostAddress) -> str:
     """Return a line of sshd(8)'s known_hosts: a port other than 22 follows the address in brackets."""
-    address = str(ip_address(host.address)) if _is_address(host.address) else host.address
+    address = str(ip_address(host.address)) if is_address(host.address) else host.address
     name = address if host.port == 22 else f"[{address}]:{host.port}"
     return f"{name} {host.host_key}\n"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import stat
@@ -25,13 +24,17 @@ from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.pxe.accounts import NAME
 from clusterctl.edges.pxe.accounts import diagnose as diagnose_accounts
 from clusterctl.edges.site import Site
+from clusterctl.edges.site.certificate_record import read_certificates
 from clusterctl.edges.site.contents import check_files, check_secrets, limits, suite
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.edges.site.night_record import read_record
+from clusterctl.fleet.bmc.certificates import NAME as CERTIFICATES
+from clusterctl.fleet.bmc.certificates import diagnose as diagnose_certificates
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.nightly.record import NAME as NIGHTLY
 from clusterctl.fleet.nightly.record import diagnose
+from clusterctl.formats.identifiers import is_address
 from clusterctl.ports.accounts import Generation
 from clusterctl.site.urls import SQLITE, place_of
 
@@ -82,6 +85,16 @@ def check_passwords(site: Site) -> Diagnosis:
             name, f"not encrypted by the site's keys: those of {enumerated(sorted(one.name for one in plain))}", remedy
         )
     return ok(name, f"clusterctl gave one to {len(newest)} BMC{'' if len(newest) == 1 else 's'}, and each took it")
+
+
+def check_certificates(site: Site) -> Diagnosis:
+    """Report BMC certificates that are due by the site's rule, as last read; asks no BMC."""
+    settings = site.settings.bmc.certificates
+    if settings is None:
+        return ok(CERTIFICATES, "the site renews none: bmc.certificates is not set")
+    seen = read_certificates(site.folder / "state")
+    names = [node.name for node in site.with_bmc]
+    return diagnose_certificates(seen, names, datetime.now(UTC), settings.renew_days)
 
 
 # --- journal ----------------------------------------------------------------------------------------------------------
@@ -227,7 +240,7 @@ def _service_names(site: Site) -> Iterator[str]:
         parts = urlsplit(url)
         named = [host.rpartition(":")[0] or host for host in parse_qs(parts.query).get("host", [])]
         for name in (parts.hostname, *named):
-            if name and not name.startswith("/") and not _is_address(name.strip("[]")):
+            if name and not name.startswith("/") and not is_address(name.strip("[]")):
                 yield name
 
 
@@ -238,14 +251,6 @@ def _resolve(name: str) -> str:
     except (OSError, UnicodeError):
         return ""
     return str(found[0][4][0])
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_service_accounts(site: Site) -> Diagnosis:
@@ -284,6 +289,7 @@ CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "site": check_site,
     "secrets": check_site_secrets,
     "passwords": check_passwords,
+    CERTIFICATES: check_certificates,
     "journal": check_journal,
     REPLICA: check_replica,
     "nightly": check_nightly,

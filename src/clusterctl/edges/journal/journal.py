@@ -138,9 +138,11 @@ class SqlJournal:
         rows = self._reads.read(lambda connection: connection.execute(query).all())
         return {name: NodeId(node) for name, node in rows}
 
-    def summaries(self) -> tuple[NodeSummary, ...]:
+    def summaries(self, since: int = 0) -> tuple[NodeSummary, ...]:
         columns = (states_table.c.node, states_table.c.summary, states_table.c.summary_digest)
         query = select(*columns).order_by(states_table.c.name)
+        if since:
+            query = query.where(states_table.c.last_seq > since)
         rows = self._reads.read(lambda connection: connection.execute(query).all())
         return tuple(states.summary_of(*row) for row in rows)
 

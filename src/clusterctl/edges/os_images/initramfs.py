@@ -16,7 +16,7 @@ from typing import BinaryIO
 from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
 from clusterctl.edges.os_images.recipe import Recipe
 from clusterctl.edges.os_images.rootfs import newest_kernel
-from clusterctl.edges.os_images.store import INITRD, KERNEL, DeployerManifest
+from clusterctl.edges.os_images.store import INITRD, KERNEL, STUB, DeployerManifest
 from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import Deadline
@@ -180,6 +180,9 @@ _OPTIONS = "options scsi_mod scan=sync\n"
 """Disks are found while their controller's driver loads, not some time after."""
 
 
+EFI_STUB = "usr/lib/systemd/boot/efi/linuxx64.efi.stub"
+
+
 def script(name: str) -> bytes:
     """Return one of the deployer's own programs, or `probe.sh`."""
     return resources(__package__).joinpath("deployer", name).read_bytes()
@@ -187,7 +190,8 @@ def script(name: str) -> bytes:
 
 def own_content() -> bytes:
     """Return the deployer's content apart from packages, for its digest."""
-    return b"\0".join((*(script(name) for name in ("init", *SCRIPTS)), " ".join((*WANTED, *_TOOLS, _OPTIONS)).encode()))
+    parts = " ".join((*WANTED, *_TOOLS, _OPTIONS, EFI_STUB)).encode()
+    return b"\0".join((*(script(name) for name in ("init", *SCRIPTS)), parts))
 
 
 def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManifest]:
@@ -200,8 +204,9 @@ def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManif
     chosen = _fill(workshop, tree, release)
     finished.mkdir()
     shutil.copyfile(workshop / f"boot/vmlinuz-{release}", finished / KERNEL)
+    shutil.copyfile(workshop / EFI_STUB, finished / STUB)
     _pack(tree, finished / INITRD)
-    content = (finished / KERNEL).read_bytes() + (finished / INITRD).read_bytes()
+    content = b"".join((finished / name).read_bytes() for name in (KERNEL, INITRD, STUB))
     return finished, DeployerManifest(
         digest=hashlib.sha256(content).hexdigest(),
         size=len(content),
@@ -210,6 +215,7 @@ def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManif
         built=datetime.now(UTC).replace(microsecond=0),
         modules=len(chosen.files),
         recipe=recipe.deployer_digest(own_content()),
+        stub=True,
     )
 
 

@@ -102,7 +102,7 @@ class Recipe:
 
     @property
     def deployer_packages(self) -> tuple[str, ...]:
-        boot_loader = () if self.suite == "jammy" else ("systemd-boot-efi",)
+        boot_loader = ("systemd",) if self.suite == "jammy" else ("systemd-boot-efi",)
         firmware = tuple(package for package in self.packages if "firmware" in package)
         return (*DEPLOYER_PACKAGES, _DEPLOYER_KERNEL[self.distribution], *boot_loader, *firmware)
 

@@ -1,6 +1,6 @@
 """The boot folder: what the PXE service serves below /files/.
 
-    deployer/DIGEST/{vmlinuz,initrd,manifest.json}          deployer/current        → DIGEST
+    deployer/DIGEST/{vmlinuz,initrd,stub.efi,manifest.json} deployer/current        → DIGEST
     images/NAME/DIGEST/{rootfs.tar.zst,manifest.json}       images/NAME/current     → DIGEST
     tftp/{ipxe.efi,snponly.efi,undionly.kpxe}
 
@@ -55,7 +55,9 @@ class ImageManifest(_Manifest):
 
 
 class DeployerManifest(_Manifest):
-    """Of `vmlinuz` and `initrd`: `digest` is the SHA-256 over both, in this order; `size` the bytes of both."""
+    """Of `vmlinuz`, `initrd` and, where it has a `stub`, `stub.efi`: `digest` is the SHA-256 over all, in this order;
+    `size` the bytes of all.
+    """
 
     digest: str = pydantic.Field(pattern=_DIGEST)
     size: int = pydantic.Field(gt=0)
@@ -64,6 +66,12 @@ class DeployerManifest(_Manifest):
     built: datetime
     modules: int
     recipe: str
+    stub: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the names of its files, in the order of the digest."""
+        return (KERNEL, INITRD, STUB) if self.stub else (KERNEL, INITRD)
 
 
 def read_image(text: bytes, where: str) -> ImageManifest:
@@ -92,6 +100,8 @@ MANIFEST = "manifest.json"
 ROOTFS = "rootfs.tar.zst"
 KERNEL = "vmlinuz"
 INITRD = "initrd"
+STUB = "stub.efi"
+"""What makes one EFI program of both (systemd's linuxx64.efi.stub), for a boot over HTTPS."""
 CURRENT = "current"
 _UNFINISHED = ".building-"
 
@@ -109,11 +119,12 @@ class OsImage:
 
 @dataclass(frozen=True, slots=True)
 class DeployerImage:
-    """The paths are below /files/: `deployer/DIGEST/vmlinuz`."""
+    """The paths are below /files/: `deployer/DIGEST/vmlinuz`. `stub_path` is empty for one built without a stub."""
 
     digest: str
     kernel_path: str
     initrd_path: str
+    stub_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +149,9 @@ class BootFolder:
         if found is None:
             raise self._missing("there is no deployer, which writes images to disks", "NAME")
         folder = self._deployers / found.digest
-        if _digest([folder / KERNEL, folder / INITRD]) != found.digest:
+        if _digest([folder / name for name in found.files]) != found.digest:
             raise UsageError(
-                f"the deployer's {KERNEL} or {INITRD} is not what was built: their SHA-256 has changed",
+                f"the deployer's {' or '.join(found.files)} is not what was built: their SHA-256 has changed",
                 where=str(folder),
                 remedy="find out what wrote there; remove that folder, then run: clusterctl image build",
             )
@@ -168,7 +179,8 @@ class BootFolder:
     @staticmethod
     def of_deployer(manifest: DeployerManifest) -> DeployerImage:
         folder = f"deployer/{manifest.digest}"
-        return DeployerImage(manifest.digest, f"{folder}/{KERNEL}", f"{folder}/{INITRD}")
+        stub = f"{folder}/{STUB}" if manifest.stub else ""
+        return DeployerImage(manifest.digest, f"{folder}/{KERNEL}", f"{folder}/{INITRD}", stub)
 
     @property
     def tftp(self) -> Path:

@@ -1,4 +1,4 @@
-"""The HTTP interface of the installer service (plain HTTP on the provisioning network).
+"""The HTTP interface of the installer service: plain on the provisioning network, or over TLS where the site boots so.
 
 What needs a record is asked of the run, by a `Call`; the service itself has the boot folder and probe.sh. Secrets and
 images need the token of a running attempt; without one the answer is 404. Tokens are part of paths, so no request is
@@ -8,6 +8,8 @@ logged.
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,13 +17,16 @@ from typing import Protocol
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from clusterctl.edges.pxe import files, scripts
-from clusterctl.edges.pxe.channel import NOT_FOUND, POST_BYTES, Call, ChannelReply, text
+from clusterctl.edges.pxe.channel import NOT_FOUND, NOT_NOW, POST_BYTES, Call, ChannelReply, text
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.unified_kernel import unified_kernel
 
 DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "network-config", "preseed.cfg"})
+CHUNK = 1 << 20
 BODY_S = 300.0
 """Seconds in which the body of a post must arrive."""
 
@@ -53,6 +58,7 @@ def build(settings: AppSettings, run: InstallRun) -> Starlette:
             Route("/boot/{name}", service.boot),
             Route("/files/{path:path}", service.file),
             Route("/start/{name}", service.start),
+            Route("/efi/{name}", service.efi),
             Route("/t/{token}/probe.sh", service.probe),
             Route("/t/{token}/files/{path:path}", service.image),
             Route("/t/{token}/{name}", service.document, methods=["GET"]),
@@ -91,6 +97,16 @@ class _Service:
         return _response(
             await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial, host=_host(request)))
         )
+
+    async def efi(self, request: Request) -> Response:
+        """Return the EFI program of the running attempt with this ticket: the deployer, with its command line."""
+        ticket, dot, kind = request.path_params["name"].rpartition(".")
+        if not dot or kind != "efi":
+            return _response(NOT_FOUND)
+        reply = await self._run.ask(Call("efi", _short(ticket), name=request.method, host=_host(request)))
+        if reply.status != 200:
+            return _response(reply)
+        return await run_in_threadpool(_program, self._settings.boot_folder, json.loads(reply.content))
 
     async def file(self, request: Request) -> Response:
         """Return a boot file to any machine; images need a token."""
@@ -136,6 +152,31 @@ class _Service:
         if body is None:
             return _response(text(413, f"at most {most} bytes\n"))
         return _response(await self._run.ask(Call("post", token, name=name, body=body, host=_host(request))))
+
+
+def _program(folder: Path, parts: dict[str, str]) -> Response:
+    """Return kernel and initial file system as one EFI program, read while it is sent."""
+    found = [files.locate(folder, parts[name]) for name in ("stub", "kernel", "initrd")]
+    placed = [one for one in found if one is not None]
+    if len(placed) < len(found):
+        return _response(NOT_NOW)
+    (stub, _), (kernel, kernel_stat), (initrd, initrd_stat) = placed
+    try:
+        made = unified_kernel(stub.read_bytes(), parts["arguments"], kernel_stat.st_size, initrd_stat.st_size)
+    except (OSError, ParseError):
+        return _response(NOT_NOW)
+
+    def content() -> Iterator[bytes]:
+        yield made.head
+        for file, padding in ((kernel, made.kernel_padding), (initrd, made.initrd_padding)):
+            with file.open("rb") as opened:
+                while block := opened.read(CHUNK):
+                    yield block
+            yield bytes(padding)
+
+    size = len(made.head) + kernel_stat.st_size + made.kernel_padding + initrd_stat.st_size + made.initrd_padding
+    headers = {"Content-Length": str(size)}
+    return StreamingResponse(content(), headers=headers, media_type="application/efi")
 
 
 async def _body(request: Request, most: int) -> bytes | None:

@@ -38,6 +38,9 @@ class AttemptState(enum.Enum):
     REFUSED = "refused"
 
 
+_BOOTED_AGAIN = (
+    "it booted over the network again while its disk was written: its power was cut, or its installer crashed"
+)
 RUNNING = frozenset({AttemptState.ARMED, AttemptState.SEEN, AttemptState.WRITING})
 ENDED = frozenset({AttemptState.DONE, AttemptState.FAILED, AttemptState.REFUSED})
 
@@ -46,11 +49,14 @@ ENDED = frozenset({AttemptState.DONE, AttemptState.FAILED, AttemptState.REFUSED}
 class BootFiles:
     """What iPXE loads: paths below `/files/`; `arguments` is the kernel's command line, where `{mac}` and `{bootif}`
     stand for the booting card's address (`aa:bb:…`, `01-aa-bb-…`).
+
+    With a `stub` firmware loads all three as one EFI program over HTTPS, and iPXE gets nothing.
     """
 
     kernel: str
     initrd: str
     arguments: str = field(repr=False)
+    stub: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +146,18 @@ def with_boot(attempt: InstallAttempt, mac: Mac, serial: str, now: datetime) -> 
     if not same_identity(serial, attempt.serial):
         return finished(attempt, AttemptState.REFUSED, f"the machine with {mac} reports serial {plain(serial)}", now)
     if attempt.state is AttemptState.WRITING:
-        why = "it booted over the network again while its disk was written: its power was cut, or its installer crashed"
-        return finished(attempt, AttemptState.FAILED, why, now)
+        return finished(attempt, AttemptState.FAILED, _BOOTED_AGAIN, now)
     seen = with_milestone(attempt, f"its firmware booted over the network, by {mac}", now)
     return replace(seen, state=AttemptState.SEEN, card=mac)
+
+
+def with_https_boot(attempt: InstallAttempt, now: datetime) -> InstallAttempt:
+    """Return the attempt after firmware has asked for its EFI program, by the ticket that only its BMC was given."""
+    if not attempt.running:
+        return attempt
+    if attempt.state is AttemptState.WRITING:
+        return finished(attempt, AttemptState.FAILED, _BOOTED_AGAIN, now)
+    return replace(with_milestone(attempt, "its firmware booted over HTTPS", now), state=AttemptState.SEEN)
 
 
 def with_report(attempt: InstallAttempt, report: MachineReport, address: str, now: datetime) -> InstallAttempt:
@@ -151,6 +165,8 @@ def with_report(attempt: InstallAttempt, report: MachineReport, address: str, no
 
     A repeated report changes nothing. A report with another root disk than the first one is refused.
     """
+    if attempt.card is None and report.booted in attempt.macs:
+        attempt = replace(attempt, card=Mac(report.booted))
     if attempt.erase:
         return _with_erase_report(attempt, report, address, now)
     verdict = judge(report, attempt.serial, attempt.disk)

@@ -229,9 +229,9 @@ class AttemptStore:
 
 
 def new_token() -> str:
-    """Return a random token in hexadecimal; redaction knows it at once."""
+    """Return a random token in hexadecimal; redaction knows it and its ticket at once."""
     token = secrets.token_hex(TOKEN_BYTES)
-    KNOWN.add([token])
+    KNOWN.add([token, start_ticket(token)])
     return token
 
 
@@ -254,7 +254,7 @@ def _same(secret: str, value: str) -> bool:
 
 def _hide(attempt: InstallAttempt) -> None:
     if attempt.token:
-        KNOWN.add([attempt.token])
+        KNOWN.add([attempt.token, start_ticket(attempt.token)])
 
 
 def _unreadable(file: Path, why: str) -> EnvironmentBrokenError:

@@ -5,6 +5,7 @@ They run in the run's process. The service that calls is not trusted: each call 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,6 +25,7 @@ from clusterctl.edges.pxe.attempt import (
     plain,
     with_boot,
     with_host_key,
+    with_https_boot,
     with_milestone,
     with_report,
 )
@@ -54,6 +56,7 @@ class BootHandlers:
         self._calls: Mapping[str, Callable[[Call], ChannelReply]] = {
             "boot": self._boot,
             "start": self._start,
+            "efi": self._efi,
             "image": lambda call: OK if self.image_requested(call.token) else NOT_FOUND,
             "probe": lambda call: OK if self.is_running(call.token) else NOT_FOUND,
             "document": self._document,
@@ -86,6 +89,8 @@ class BootHandlers:
             return scripts.nothing("this machine is unknown here")
         if not attempt.running:
             return scripts.nothing(_unarmed(attempt))
+        if _by_https(attempt):
+            return scripts.nothing(f"{attempt.node} boots over HTTPS, by its firmware")
         if not serial.strip():
             self._note(attempt, f"a machine with {mac} asked for its boot script and reported no serial")
             return scripts.nothing(f"this card belongs to {attempt.node}, and the request has no serial of SMBIOS")
@@ -100,7 +105,7 @@ class BootHandlers:
         It holds the token: a request without the machine's serial does not get it.
         """
         attempt = self._attempts.by_ticket(ticket)
-        if attempt is None:
+        if attempt is None or _by_https(attempt):
             return None
         if not serial.strip():
             return scripts.nothing("the request has no serial of SMBIOS")
@@ -154,6 +159,22 @@ class BootHandlers:
         mac = _mac(call.mac)
         script = self.start_script(call.token, mac, call.serial) if mac is not None else None
         return text(200, script) if script is not None else NOT_FOUND
+
+    def _efi(self, call: Call) -> ChannelReply:
+        """Return the parts of the EFI program of the running attempt with this ticket; the command line has its token.
+
+        Firmware asks by HEAD for its size first; that changes nothing.
+        """
+        attempt = self._attempts.by_ticket(call.token)
+        if attempt is None or not _by_https(attempt):
+            return NOT_FOUND
+        if call.name != "HEAD":
+            attempt = self._move(attempt, lambda now: with_https_boot(now, self._now())) or attempt
+        boot = attempt.boot
+        if boot is None or not attempt.running or attempt.state is AttemptState.WRITING:
+            return NOT_FOUND
+        parts = {"stub": boot.stub, "arguments": boot.arguments, "kernel": boot.kernel, "initrd": boot.initrd}
+        return text(200, json.dumps(parts))
 
     def _document(self, call: Call) -> ChannelReply:
         content = self.document(call.token, call.name)
@@ -225,7 +246,7 @@ class BootHandlers:
         """Return whether our DHCP reserves another address for the machine than the one that asks; note the attempt."""
         if call.kind == "boot":
             return False  # it gets no secret
-        start = call.kind == "start"
+        start = call.kind in ("start", "efi")
         attempt = self._attempts.by_ticket(call.token) if start else self._attempts.by_token(call.token)
         if attempt is None or (attempt.is_allowed if start else attempt.may_use_token)(call.host):
             return False
@@ -282,6 +303,10 @@ def host_key(text: str) -> str | None:
     except ValueError:
         return None
     return bare if isinstance(key, Ed25519PublicKey) else None
+
+
+def _by_https(attempt: InstallAttempt) -> bool:
+    return attempt.boot is not None and bool(attempt.boot.stub)
 
 
 def _unarmed(attempt: InstallAttempt) -> str:

@@ -10,7 +10,7 @@ import json
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 MAX_BYTES = 12 << 20
@@ -37,6 +37,8 @@ class Setup:
     boot_folder        the folder that is served below `/files/`
     probe              the text of probe.sh
     downloads_at_once  images that are sent at a time
+    certificate        PEM, with its chain; empty: plain HTTP
+    private_key        its key
     user, group        numbers of the service's own account; None: it stays what it is, and its view of the disk too
     """
 
@@ -46,15 +48,17 @@ class Setup:
     downloads_at_once: int = 16
     user: int | None = None
     group: int | None = None
+    certificate: str = ""
+    private_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A question of the service: what one request of a machine needs of the run.
 
-    kind   boot, start, image, probe, document, may_post or post
-    token  the attempt's; with `start` its ticket
-    name   of a document, or of what is posted
+    kind   boot, start, efi, image, probe, document, may_post or post
+    token  the attempt's; with `start` and `efi` its ticket
+    name   of a document, or of what is posted; with `efi` the method of HTTP
     body   what is posted
     host   the address that the request came from
     """

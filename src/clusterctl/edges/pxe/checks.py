@@ -134,7 +134,8 @@ def _checks(
     yield "interface", lambda: f"{settings.interface} is in {network_of(settings.interface, settings.address)}"
     yield "service", lambda: _service(settings, service)
     yield "install", lambda: _install(factory)
-    yield "loaders", lambda: _loaders(settings)
+    if settings.tls is None:
+        yield "loaders", lambda: _loaders(settings)
     if settings.dhcp is Dhcp.RESERVE:
         yield "addresses", lambda: _addresses(without_address)
 

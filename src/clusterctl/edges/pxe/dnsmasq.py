@@ -60,14 +60,18 @@ def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, files: Dnsmasq
     yield f"dhcp-hostsdir={files.hosts}"
     yield f"dhcp-leasefile={files.leases}"
     yield "dhcp-ignore=tag:!known"
-    yield "enable-tftp"
-    yield f"tftp-root={files.tftp}"
-    yield "dhcp-userclass=set:ipxe,iPXE"
-    yield "dhcp-match=set:ipxe,175"
-    yield from (f"dhcp-match=set:efi64,option:client-arch,{arch}" for arch in UEFI_X64)
-    yield f"dhcp-match=set:bios,option:client-arch,{BIOS}"
-    yield from _reserving(settings, network) if settings.dhcp is Dhcp.RESERVE else _proxying(settings, network)
-    yield f"dhcp-boot=tag:ipxe,{settings.base}/boot.ipxe"
+    reserve = settings.dhcp is Dhcp.RESERVE
+    if settings.tls is None:
+        yield "enable-tftp"
+        yield f"tftp-root={files.tftp}"
+        yield "dhcp-userclass=set:ipxe,iPXE"
+        yield "dhcp-match=set:ipxe,175"
+        yield from (f"dhcp-match=set:efi64,option:client-arch,{arch}" for arch in UEFI_X64)
+        yield f"dhcp-match=set:bios,option:client-arch,{BIOS}"
+    yield from _reserving(settings, network) if reserve else _proxying(network)
+    if settings.tls is None:  # over HTTPS each BMC names what its machine boots, and DHCP names nothing
+        yield from _reserved_boots(settings) if reserve else _proxied_boots(settings)
+        yield f"dhcp-boot=tag:ipxe,{settings.base}/boot.ipxe"
     if settings.announce:
         yield "enable-ra"
         yield f"ra-param={settings.interface},0,0"
@@ -81,6 +85,10 @@ def _reserving(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterato
     yield f"dhcp-option=option:router{',' + settings.gateway if settings.gateway else ''}"
     if settings.nameservers:
         yield f"dhcp-option=option:dns-server,{','.join(settings.nameservers)}"
+
+
+def _reserved_boots(settings: PxeSettings) -> Iterator[str]:
+    """Yield what machines boot that have their address from us."""
     yield f"dhcp-match=set:http64,option:client-arch,{UEFI_X64_HTTP}"
     yield f"dhcp-boot=tag:!ipxe,tag:efi64,{settings.loader}"
     yield "dhcp-boot=tag:!ipxe,tag:bios,undionly.kpxe"
@@ -88,9 +96,13 @@ def _reserving(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterato
     yield f"dhcp-boot=tag:!ipxe,tag:http64,{settings.base}/files/tftp/{settings.loader}"
 
 
-def _proxying(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterator[str]:
+def _proxying(network: ipaddress.IPv4Network) -> Iterator[str]:
     """Yield the options of a proxyDHCP server: another server assigns addresses (PXE 2.1, 2.2: ports 67 and 4011)."""
     yield f"dhcp-range={network.network_address},proxy,{network.netmask}"
+
+
+def _proxied_boots(settings: PxeSettings) -> Iterator[str]:
+    """Yield what machines boot that have their address from another server."""
     yield f'pxe-service=tag:!ipxe,X86-64_EFI,"iPXE",{settings.loader}'
     yield 'pxe-service=tag:!ipxe,X86PC,"iPXE",undionly.kpxe'
     yield f'pxe-service=tag:ipxe,X86-64_EFI,"clusterctl",{settings.base}/boot.ipxe'

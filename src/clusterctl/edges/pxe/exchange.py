@@ -55,7 +55,7 @@ _Short = Annotated[str, Field(max_length=256)]
 
 class _Call(_Message):
     id: Annotated[int, Field(ge=0, lt=1 << 53)]
-    kind: Literal["boot", "start", "image", "probe", "document", "may_post", "post"]
+    kind: Literal["boot", "start", "efi", "image", "probe", "document", "may_post", "post"]
     token: _Short
     mac: _Short
     serial: _Short

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from clusterctl.edges.pxe import scripts
 from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries, debian, network_files, ubuntu
 from clusterctl.edges.pxe.attempt import AttemptState, BootFiles, InstallAttempt, InstallPayload
 from clusterctl.edges.pxe.attempt_store import for_card, new_token
@@ -94,6 +95,8 @@ class Deployer(Protocol):
     def kernel_path(self) -> str: ...
     @property
     def initrd_path(self) -> str: ...
+    @property
+    def stub_path(self) -> str: ...
 
 
 class Store(Protocol):
@@ -111,13 +114,11 @@ class ImageProfile:
     store: Store
 
     def check(self) -> None:
-        self.store.deployer()
+        _deployer(self.settings, self.store)
         self.store.image(self.settings.image)
 
     def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]:
-        del target
-        image, deployer = self.store.image(self.settings.image), self.store.deployer()
-        files = BootFiles(deployer.kernel_path, deployer.initrd_path, _deployer_arguments(self.settings, token))
+        image, files = self.store.image(self.settings.image), _boot_files(self.settings, self.store, target, token)
         return files, InstallPayload(image.path_below_files, image.digest, image.size)
 
     def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
@@ -147,12 +148,30 @@ class ImageProfile:
         )
 
 
-def _deployer_arguments(settings: PxeSettings, token: str) -> str:
-    return (
-        f"clusterctl.server={settings.base} clusterctl.token={token} BOOTIF={{bootif}} ip=dhcp quiet "
+def _deployer(settings: PxeSettings, store: Store) -> Deployer:
+    """Return the deployer. Raises `UsageError` where it cannot be booted as the site wants it."""
+    found = store.deployer()
+    if settings.tls is not None and not found.stub_path:
+        raise UsageError(
+            "the deployer was built by an earlier release, without what UEFI boots over HTTPS",
+            where=str(settings.boot_folder),
+            remedy=f"run: clusterctl image build {settings.image}",
+        )
+    return found
+
+
+def _boot_files(settings: PxeSettings, store: Store, target: InstallTarget, token: str) -> BootFiles:
+    deployer = _deployer(settings, store)
+    card, key, stub = "{bootif}", "", ""
+    if settings.tls is not None:  # firmware does not report by which card it boots
+        card, key = ",".join(map(scripts.bootif, target.macs)), f"clusterctl.key={settings.tls.key_pin} "
+        stub = deployer.stub_path
+    arguments = (
+        f"clusterctl.server={settings.base} clusterctl.token={token} {key}BOOTIF={card} ip=dhcp quiet "
         "mitigations=off "  # the deployer runs no foreign code; emulation is slow with mitigations
         f"console={settings.console}"
     )
+    return BootFiles(deployer.kernel_path, deployer.initrd_path, arguments, stub)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +182,10 @@ class EraseProfile:
     store: Store
 
     def check(self) -> None:
-        self.store.deployer()
+        _deployer(self.settings, self.store)
 
     def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, InstallPayload]:
-        del target
-        deployer = self.store.deployer()
-        arguments = _deployer_arguments(self.settings, token)
-        return BootFiles(deployer.kernel_path, deployer.initrd_path, arguments), InstallPayload()
+        return _boot_files(self.settings, self.store, target, token), InstallPayload()
 
     def documents(self, target: InstallTarget, token: str) -> Mapping[str, bytes]:
         del target, token

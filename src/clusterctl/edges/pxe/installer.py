@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from clusterctl.edges.pxe.attempt import AttemptState, InstallAttempt, finished, with_milestone
-from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
 from clusterctl.edges.pxe.settings import Dhcp
 from clusterctl.edges.redaction import KNOWN
@@ -160,15 +160,21 @@ class PxeInstaller:
             )
         self._check(target)
         self._service.ensure()
-        if not found.running:
-            deadline.check(f"arming {target.name}")
-            found = self._attempts.put(*self._factory.arm(target))
-        return self._begin(found, target, deadline)
+        if found.running:
+            return self._begin(found, target, deadline)
+        return self._arm(self._factory, target, deadline)
+
+    def _arm(self, factory: AttemptFactory, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Arm the machine, and start it. For a boot over HTTPS its firmware is to trust the site's authority first."""
+        evidence = self._enrolled(target, deadline)
+        deadline.check(f"arming {target.name}")
+        begun = self._begin(self._attempts.put(*factory.arm(target)), target, deadline)
+        return Observed(begun.value, (*evidence, *begun.evidence))
 
     def _begin(self, found: InstallAttempt, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Start the machine of an armed attempt."""
         self._service.answer(target)
-        evidence = self._boot(target, deadline)
+        evidence = self._boot(found, target, deadline)
         started = self._attempts.change(target.name, self._started, of=found.id)
         seen = self._status(started or found, target)
         return Observed(seen.value, (*evidence, *seen.evidence))
@@ -181,8 +187,7 @@ class PxeInstaller:
             return self._status(found, target)
         self._check(target)
         self._service.ensure()
-        deadline.check(f"arming {target.name}")
-        return self._begin(self._attempts.put(*self._factory.arm(target)), target, deadline)
+        return self._arm(self._factory, target, deadline)
 
     def power_login(self, target: InstallTarget, deadline: Deadline) -> BmcAddress | None:
         """Return None: machines are switched through our own sessions, which try a rejected login once."""
@@ -211,8 +216,7 @@ class PxeInstaller:
         self._require_reachable(target)
         self._erasing.check(target)
         self._service.ensure()
-        deadline.check(f"arming {target.name}")
-        return self._begin(self._attempts.put(*self._erasing.arm(target)), target, deadline)
+        return self._arm(self._erasing, target, deadline)
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         """Return the status of each machine by its record. A machine that is silent for too long has failed."""
@@ -293,16 +297,32 @@ class PxeInstaller:
                 remedy="give the sheet a column address, or set provisioning.dhcp: proxy with another DHCP server",
             )
 
-    def _boot(self, target: InstallTarget, deadline: Deadline) -> tuple[Evidence, ...]:
-        """Boot the machine over the network once. The BMC's machine is verified by its serial before each act."""
+    def _enrolled(self, target: InstallTarget, deadline: Deadline) -> tuple[Evidence, ...]:
+        """Enroll the site's authority through the machine's BMC, where it is not; nothing without HTTPS, or by hand."""
+        tls = self._settings.tls
+        if tls is None or not self._settings.enroll:
+            return ()
         with self._bmcs.open(target.bmc, deadline) as bmc:
-            wished = bmc.boot_once(BootOnce(BootSource.PXE), target.serial, deadline)
+            return bmc.enroll_boot_authority(tls.authority, target.serial, deadline).evidence
+
+    def _boot(self, attempt: InstallAttempt, target: InstallTarget, deadline: Deadline) -> tuple[Evidence, ...]:
+        """Boot the machine over the network once. The BMC's machine is verified by its serial before each act.
+
+        Over HTTPS the BMC is given the attempt's ticket, in the URI; it is masked in the evidence.
+        """
+        wish = BootOnce(BootSource.PXE)
+        if attempt.boot is not None and attempt.boot.stub:
+            uri = f"{self._settings.base}/efi/{start_ticket(attempt.token)}.efi"
+            wish = BootOnce(BootSource.UEFI_HTTP, uri)
+        with self._bmcs.open(target.bmc, deadline) as bmc:
+            wished = bmc.boot_once(wish, target.serial, deadline)
             power = bmc.power(deadline)
             if power.value is Power.OFF:
                 switched = bmc.set_power(Power.ON, target.serial, deadline)
             else:
                 switched = bmc.cycle_power(target.serial, deadline)
-        return (*wished.evidence, *power.evidence, *switched.evidence)
+        kept = (*wished.evidence, *power.evidence, *switched.evidence)
+        return tuple(replace(one, source=KNOWN(one.source), content=KNOWN.bytes(one.content)) for one in kept)
 
     def _started(self, attempt: InstallAttempt) -> InstallAttempt:
         if attempt.started:

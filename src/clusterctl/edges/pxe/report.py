@@ -21,7 +21,9 @@ _DISK_FIELDS = 6
 
 @dataclass(frozen=True, slots=True)
 class MachineReport:
-    """The machine by SMBIOS and the installer's kernel. `clock` is its own, in seconds since 1970."""
+    """The machine by SMBIOS and the installer's kernel. `clock` is its own, in seconds since 1970; `booted` the card by
+    which the deployer has its address, empty where it does not report it.
+    """
 
     serial: str
     uuid: str = ""
@@ -30,6 +32,7 @@ class MachineReport:
     macs: tuple[str, ...] = ()
     drives: tuple[KernelDrive, ...] = ()
     clock: int | None = None
+    booted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ def parse(text: str) -> MachineReport:
         macs=tuple(value.strip().lower() for value in values["mac"]),
         drives=tuple(map(_drive, values["disk"])),
         clock=_whole(clock) if clock else None,
+        booted=_single("booted", values).lower(),
     )
 
 

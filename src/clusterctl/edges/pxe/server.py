@@ -1,9 +1,12 @@
-"""The HTTP server of the installer service: uvicorn with limits for each connection and each address."""
+"""The HTTP server of the installer service: uvicorn with limits for each connection and each address, also over TLS."""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
+from asyncio.sslproto import SSLProtocol
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
@@ -17,44 +20,64 @@ CLOSE_S = 3
 class ConnectionLimits:
     """What one machine may hold of the service.
 
+    shake_s  seconds until TLS has agreed on a key
     head_s   seconds until the head of a request has arrived
     write_s  seconds until the machine has taken what was written last, 1 MiB of a file at most
     per_host connections of one address at a time; iPXE and curl use one or two
     at_once  connections at a time of all addresses
     """
 
+    shake_s: int = 30
     head_s: float = 15.0
     write_s: float = 120.0
     per_host: int = 32
     at_once: int = 4096
 
 
+class OpenConnections:
+    """The open connections by address. All run in the event loop's one thread."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._by_host: Counter[str] = Counter()
+
+    def add(self, transport: asyncio.BaseTransport) -> str | None:
+        """Count a connection and return its address; None where there are too many, of this one or of all."""
+        host = str((transport.get_extra_info("peername") or ("",))[0])
+        if self._by_host[host] >= self._limits.per_host or self._by_host.total() >= self._limits.at_once:
+            return None
+        self._by_host[host] += 1
+        return host
+
+    def remove(self, host: str) -> None:
+        self._by_host[host] -= 1
+        self._by_host += Counter()  # forgets addresses without a connection
+
+
 class LimitedConnection(H11Protocol):
     """One connection. It is dropped where it exceeds the limits: no head in time, a reply that is not read, or too many
-    of its address.
-
-    All connections run in the event loop's one thread.
+    of its address; `open_connections` is None over TLS, where `LimitedTls` counts it.
     """
 
     limits = ConnectionLimits()
-    open_by_host: Counter[str]
+    open_connections: OpenConnections | None
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
-    _counted = ""
+    _counted: str | None = None
 
     @classmethod
-    def within(cls, limits: ConnectionLimits) -> type[LimitedConnection]:
+    def within(cls, limits: ConnectionLimits, *, counting: bool = True) -> type[LimitedConnection]:
         """Return the class for the connections of one server."""
-        return type(cls.__name__, (cls,), {"limits": limits, "open_by_host": Counter()})
+        counted = OpenConnections(limits) if counting else None
+        return type(cls.__name__, (cls,), {"limits": limits, "open_connections": counted})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        host = self.client[0] if self.client else ""
-        if self.open_by_host[host] >= self.limits.per_host or self.open_by_host.total() >= self.limits.at_once:
-            transport.abort()
-            return
-        self._counted = host
-        self.open_by_host[host] += 1
+        if self.open_connections is not None:
+            self._counted = self.open_connections.add(transport)
+            if self._counted is None:
+                transport.abort()
+                return
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
@@ -80,10 +103,9 @@ class LimitedConnection(H11Protocol):
         for timer in (self._head_timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
-        if self._counted:
-            self.open_by_host[self._counted] -= 1
-            self.open_by_host += Counter()  # forgets addresses without a connection
-            self._counted = ""
+        if self._counted is not None and self.open_connections is not None:
+            self.open_connections.remove(self._counted)
+            self._counted = None
         super().connection_lost(exc)
 
     def _await_head(self) -> None:
@@ -96,8 +118,49 @@ class LimitedConnection(H11Protocol):
             self.transport.abort()
 
 
-def server(app: Starlette, limits: ConnectionLimits = ConnectionLimits()) -> uvicorn.Server:
-    """Return the server. Everything that it needs is imported: the service may lose sight of its own files."""
+class LimitedTls(SSLProtocol):
+    """TLS of one connection. It counts from its first byte on: a client that never agrees on a key holds a place."""
+
+    def __init__(
+        self, inner: LimitedConnection, context: ssl.SSLContext, counted: OpenConnections, limits: ConnectionLimits
+    ) -> None:
+        super().__init__(
+            inner.loop,
+            inner,
+            context,
+            None,  # type: ignore[arg-type] # asyncio itself passes none for accepted connections
+            server_side=True,
+            ssl_handshake_timeout=limits.shake_s,
+            ssl_shutdown_timeout=CLOSE_S,
+        )
+        self._open_connections = counted
+        self._counted: str | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._counted = self._open_connections.add(transport)
+        if self._counted is None and isinstance(transport, asyncio.WriteTransport):
+            transport.abort()
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._counted is not None:
+            self._open_connections.remove(self._counted)
+            self._counted = None
+        super().connection_lost(exc)
+
+
+def _over_tls(context: ssl.SSLContext, limits: ConnectionLimits) -> Callable[..., asyncio.BaseProtocol]:
+    """Return what makes the connections of one server over TLS."""
+    counted, inner = OpenConnections(limits), LimitedConnection.within(limits, counting=False)
+    return lambda **options: LimitedTls(inner(**options), context, counted, limits)
+
+
+def server(
+    app: Starlette, limits: ConnectionLimits = ConnectionLimits(), context: ssl.SSLContext | None = None
+) -> uvicorn.Server:
+    """Return the server, over TLS with a `context`. Everything that it needs is imported: the service may lose sight of
+    its own files.
+    """
     config = uvicorn.Config(
         app,
         http=LimitedConnection.within(limits),
@@ -112,4 +175,6 @@ def server(app: Starlette, limits: ConnectionLimits = ConnectionLimits()) -> uvi
         timeout_graceful_shutdown=CLOSE_S,
     )
     config.load()
+    if context is not None:
+        config.http_protocol_class = _over_tls(context, limits)  # type: ignore[assignment]
     return uvicorn.Server(config)

@@ -190,7 +190,7 @@ class PxeService:
             raise EnvironmentBrokenError(
                 "there is no such folder", where=str(boot_folder), remedy="run clusterctl image build"
             )
-        own = account(HTTP_USER)
+        own, tls = account(HTTP_USER), self._settings.tls
         require_readable(boot_folder, own)
         setup = Setup(
             self._settings.base,
@@ -199,6 +199,7 @@ class PxeService:
             self._settings.downloads_at_once,
             own.user if own is not None else None,
             own.group if own is not None else None,
+            *((tls.certificate, tls.private_key) if tls is not None else ()),
         )
         handlers = BootHandlers(self._settings.base, self._attempts, self._clock)
         listener = listen(self._settings.address, self._settings.port)

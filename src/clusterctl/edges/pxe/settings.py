@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.edges.pxe.boot_certificate import BootCertificate
 from clusterctl.fleet.finding import Origin
 
 
@@ -33,6 +34,8 @@ class PxeSettings:
     announce     whether IPv6 router advertisements (of no router) are sent: old builds of iPXE wait 16 s for one
     gateway, nameservers   of the DHCP answers; empty: none
     time_servers, apt_mirror, apt_proxy, packages   for the installed hosts; empty: the image's or installer's own way
+    tls          the service's certificate where machines boot over HTTPS; None: over TFTP and plain HTTP
+    enroll       whether the authority is enrolled through BMCs
     silence_s    after so long without a message of a machine its attempt has failed
     """
 
@@ -59,8 +62,10 @@ class PxeSettings:
     silence_s: float = 1800
     downloads_at_once: int = 16
     origin: Origin = Origin.REAL
+    tls: BootCertificate | None = None
+    enroll: bool = True
 
     @property
     def base(self) -> str:
         """The service's URL, without a slash at its end."""
-        return f"http://{self.address}:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://{self.address}:{self.port}"

@@ -19,6 +19,7 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ import anyio.abc
 import uvicorn.lifespan.off  # noqa: F401 - this and the others are used when their files are out of sight
 
 from clusterctl.edges.pxe.app import AppSettings, build
+from clusterctl.edges.pxe.boot_certificate import service_context
 from clusterctl.edges.pxe.channel import (
     LENGTH,
     NOT_NOW,
@@ -99,13 +101,17 @@ async def _next(reader: asyncio.StreamReader) -> Any:
 
 
 async def serve(
-    listener: socket.socket, channel: socket.socket, setup: Setup, limits: ConnectionLimits = USUAL
+    listener: socket.socket,
+    channel: socket.socket,
+    setup: Setup,
+    limits: ConnectionLimits = USUAL,
+    context: ssl.SSLContext | None = None,
 ) -> None:
-    """Serve until the channel ends."""
+    """Serve until the channel ends, over TLS with a `context`."""
     reader, writer = await asyncio.open_connection(sock=channel)
     run = RunChannel(reader, writer)
     app = AppSettings(setup.base, Path(setup.boot_folder), setup.probe, setup.downloads_at_once)
-    web = server(build(app, run), limits)
+    web = server(build(app, run), limits, context)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     receiving = asyncio.create_task(run.receive())
     await asyncio.wait({serving, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -119,6 +125,11 @@ def received_setup(channel: socket.socket) -> Setup:
     """Return the run's first message. Raises `EOFError` where the run has ended."""
     (length,) = LENGTH.unpack(_exactly(channel, LENGTH.size))
     return Setup(**json.loads(_exactly(channel, length)))
+
+
+def context_of(setup: Setup) -> ssl.SSLContext | None:
+    """Return the context of TLS; None where the service is plain HTTP. It needs /proc, which the service loses."""
+    return service_context(setup.certificate, setup.private_key) if setup.certificate else None
 
 
 def _exactly(channel: socket.socket, size: int) -> bytes:
@@ -172,7 +183,8 @@ def main() -> None:
         setup = received_setup(channel)
     except EOFError:
         return  # the run has ended already
-    asyncio.run(serve(listener, channel, confine(setup)))
+    context = context_of(setup)
+    asyncio.run(serve(listener, channel, confine(setup), context=context))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.accounts import Accounts
 from clusterctl.edges.redfish.bios import BiosSettings, LogClearer
 from clusterctl.edges.redfish.boot import BootOverride, VirtualMedia
+from clusterctl.edges.redfish.boot_certificates import BootAuthority
 from clusterctl.edges.redfish.certificates import BmcCertificate
 from clusterctl.edges.redfish.pins import KnownBmcs, presented_der
 from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once, power_of
@@ -177,6 +178,16 @@ class _RedfishClient:
             override.once(wish, deadline)
             self._remember(serial)
         return Observed(wish, (self._steps(f"redfish boot once from {wish}", override.steps),))
+
+    def enroll_boot_authority(self, pem: str, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Have the machine's firmware trust this authority at its boot over HTTPS, and verify it; refuses unless its
+        serial is `serial`.
+        """
+        with self._located():
+            authority = BootAuthority(self._session, self._timing, serial)
+            authority.enroll(pem, deadline)
+            self._remember(serial)
+        return Observed(None, (self._steps("redfish enroll boot authority", authority.steps),))
 
     def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
         """Insert the image into a free virtual drive, and verify it; refuses unless its serial is `serial`."""

@@ -1,28 +1,17 @@
-"""When the certificates of BMCs expire, as last seen: `state/bmc_certificates.json`, for the metrics."""
+"""When the certificates of BMCs expire, as last seen: `state/bmc_certificates.json`, for metrics and `doctor`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from clusterctl.edges.disk import disk_explained, write_over
+from clusterctl.fleet.bmc.certificates import SeenCertificate
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
 FILE = "bmc_certificates.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenCertificate:
-    """`due`: it is to be renewed, by the site's rule."""
-
-    not_after: datetime
-    seen: datetime
-    due: bool
-
 
 _ADAPTER = TypeAdapter(dict[str, SeenCertificate])
 

@@ -157,7 +157,9 @@ def _other_problems(site: Site, document: Document, found: PlanFile) -> Iterator
         try:
             contents.suite(replace(site, settings=replace(site.settings, burnin=found.suite)))
         except UsageError as error:
-            yield document.where("suite"), RoleProblem("suite", error.message, error.remedy)
+            own = (site.folder / "suites" / f"{found.suite}.yml").is_file()
+            text = f"{error.where}: {error.message}" if own else error.message
+            yield document.where("suite"), RoleProblem("suite", text, error.remedy)
     if found.change.settings and not any(sku.baseline for sku in site.skus):
         remedy = "name one in a SKU file, baseline: NAME (docs/how-to/settings.md)"
         yield document.where("change", "settings"), RoleProblem("settings", "no SKU of the site has a baseline", remedy)

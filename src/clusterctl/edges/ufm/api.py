@@ -28,14 +28,18 @@ from clusterctl.fleet.errors import (
     UsageError,
 )
 from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedPort, ManagedSystem, UnhealthyPort
+from clusterctl.fleet.fabric.manager_jobs import ManagerJob
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.peer_json import JsonLimits, read_json
 from clusterctl.formats.ufm.rest import (
+    JOB_ID,
     read_alarms,
     read_events,
+    read_job,
+    read_jobs,
     read_links,
     read_ports,
     read_systems,
@@ -124,6 +128,14 @@ class UfmApi:
         """Return the ports that the subnet manager keeps out of its routes."""
         return self._read("/app/unhealthy_ports", read_unhealthy_ports, deadline)
 
+    def jobs(self, deadline: Deadline, parent: str = "") -> Observed[tuple[ManagerJob, ...]]:
+        """Return all jobs that UFM has, or the parts of one."""
+        return self._read(f"/jobs?parent_id={_job_id(parent)}" if parent else "/jobs", read_jobs, deadline)
+
+    def job(self, id_: str, deadline: Deadline) -> Observed[ManagerJob]:
+        """Return one job."""
+        return self._read(f"/jobs/{_job_id(id_)}", read_job, deadline)
+
     def isolate(self, port: PortId, deadline: Deadline) -> None:
         """Mark a port unhealthy: the subnet manager takes its link out of the routes, and keeps on discovering it."""
         self._mark({"ports": [_name(port)], "ports_policy": "UNHEALTHY", "action": "isolate"}, deadline)
@@ -195,6 +207,13 @@ class _Token(requests.auth.AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Basic {self._token}"
         return request
+
+
+def _job_id(text: str) -> str:
+    """Return the number of a job as it is. Raise `UsageError` for another text."""
+    if not JOB_ID.fullmatch(text):
+        raise UsageError("a job of UFM has a number", where=text, remedy="clusterctl fabric jobs lists them")
+    return text
 
 
 def _name(port: PortId) -> str:

@@ -11,7 +11,8 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.ufm import site_ufm
 from clusterctl.edges.ufm.api import time_zone
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
+from clusterctl.fleet.fabric.manager_jobs import ManagerJob
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.ufm.event_log import parse_event_log
 from clusterctl.ports import AlarmReader, Clock, Deadline
@@ -47,6 +48,39 @@ class UfmLinks:
         """Return the links that UFM has."""
         with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
             return ufm.links(deadline.within(self.settings.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class UfmSystems:
+    """Implements `ports.SystemReader` by the REST API."""
+
+    site: Site
+    settings: UfmSettings
+    clock: Clock
+
+    def systems(self, deadline: Deadline) -> Observed[tuple[ManagedSystem, ...]]:
+        """Return the hosts and switches that UFM has."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.systems(deadline.within(self.settings.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class UfmJobs:
+    """Implements `ports.JobReader` by the REST API."""
+
+    site: Site
+    settings: UfmSettings
+    clock: Clock
+
+    def jobs(self, deadline: Deadline, parent: str = "") -> Observed[tuple[ManagerJob, ...]]:
+        """Return all jobs that UFM has, or the parts of one."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.jobs(deadline.within(self.settings.seconds), parent)
+
+    def job(self, id_: str, deadline: Deadline) -> Observed[ManagerJob]:
+        """Return one job."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.job(id_, deadline.within(self.settings.seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from clusterctl.fleet.event import Kind, Payload
+from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid
 
 
@@ -65,6 +66,38 @@ class FabricRepairReported(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FabricLinkBurned(Payload):
+    """Hosts loaded a link that was enabled after its repair, or could not. Subject: the port, `GUID/port`.
+
+    verdict  `pass`, `fail`, or `inconclusive` where a direction is not proven
+    seconds  that the load was to take
+    shares   % of its rate that each direction carried; none where no stage came to its end
+    reason   what is wrong, or why it is not proven
+    """
+
+    kind: ClassVar = Kind.FABRIC_LINK_BURNED
+    verdict: str
+    seconds: float
+    shares: tuple[float, ...] = ()
+    reason: str = ""
+
+    @property
+    def proven(self) -> bool:
+        return self.verdict == Verdict.PASS.value
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict == Verdict.FAIL.value
+
+    def __str__(self) -> str:
+        shares = " and ".join(f"{share:g} %" for share in self.shares)
+        carried = f"{shares} of its rate" if shares else ""
+        if self.proven:
+            return f"burned for {self.seconds:g} s at {carried}"
+        return f"not proven by a burn: {self.reason}{f' ({carried})' if carried else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FabricMasterSeen(Payload):
     """The master subnet manager as it was read, written where it differs from the last one. Subject: `master`.
 
@@ -85,5 +118,6 @@ PAYLOADS: tuple[type[Payload], ...] = (
     FabricAlarmsRead,
     FabricLinkSuspected,
     FabricRepairReported,
+    FabricLinkBurned,
     FabricMasterSeen,
 )

@@ -196,6 +196,7 @@ class BurnStarted(Payload):
     limits     digest of the fabric limits
     leaves     switches whose links are loaded, by name; none: all
     nodes      names and patterns that were ordered; none: all free hosts
+    links      single links that are loaded, each by one of its ports, SWITCH:PORT; none: all
     """
 
     kind: ClassVar = Kind.BURN_STARTED
@@ -206,6 +207,7 @@ class BurnStarted(Payload):
     limits: str
     leaves: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,11 @@
 
 DMTF's CertificateService (`GenerateCSR`, `ReplaceCertificate`) and the collection that ManagerNetworkProtocol links as
 `HTTPS.Certificates`, as recorded at Dell and Supermicro; Supermicro's GenerateCSRActionInfo requires all parts of the
-subject. HPE has HpeHttpsCert instead (schema v2_0_0 and resource recorded at iLO 5): the request appears in the
-resource some time after the action, and the import restarts the iLO.
+subject. Cisco lists the certificate, in place of the collection, as the only allowable value (recorded at UCS C220 M5
+and M6, C240 M5 and S3260: github.com/akaliwod/iserver, doc/redfish-tests-*).
+
+HPE has HpeHttpsCert instead (schema v2_0_0 and resource recorded at iLO 5): the request appears in the resource some
+time after the action, and the import restarts the iLO.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ _HPE_GENERATE, _HPE_IMPORT = "#HpeHttpsCert.GenerateCSR", "#HpeHttpsCert.ImportC
 class CertificateControl:
     """The two actions of one BMC.
 
-    collection, current  where the web server's certificate is; empty at HPE
+    collection, current  what a request names as its place, and the web server's certificate; empty at HPE
     pending              HPE's resource in which the request appears; empty elsewhere
     """
 
@@ -72,9 +75,8 @@ def read_certificates(answers: Answers) -> CertificateControl | ReadRequest:
 
 
 def _control(tree: RedfishTree, serial: Serial, manager: Resource) -> CertificateControl:
-    if manager.link("Oem", "Hpe", "Links", "SecurityService") is not None:
-        security = tree.follow(manager, "Oem", "Hpe", "Links", "SecurityService")
-        found = tree.follow(security, "Links", "HttpsCert")
+    if (own := _hpe_certificate(tree, manager)) is not None:
+        found = tree.get(own)
         generate, replace = _target(found, _HPE_GENERATE), _target(found, _HPE_IMPORT)
         return CertificateControl(serial, generate, replace, pending=found.path)
     if tree.root.link("CertificateService") is None:
@@ -88,7 +90,17 @@ def _control(tree: RedfishTree, serial: Serial, manager: Resource) -> Certificat
     members = collection.links("Members")
     if not members:
         raise no_way(collection.where("Members"))
-    return CertificateControl(serial, generate, replace, collection.path, members[0])
+    places = service.texts("Actions", _GENERATE, "CertificateCollection@Redfish.AllowableValues")
+    allowed = [one for one in places if one in members]
+    place = allowed[0] if allowed and collection.path not in places else collection.path
+    return CertificateControl(serial, generate, replace, place, members[0])
+
+
+def _hpe_certificate(tree: RedfishTree, manager: Resource) -> str | None:
+    """Return the path of HPE's own resource; None where there is none."""
+    if manager.link("Oem", "Hpe", "Links", "SecurityService") is None:
+        return None
+    return tree.follow(manager, "Oem", "Hpe", "Links", "SecurityService").link("Links", "HttpsCert")
 
 
 def _target(resource: Resource, action: str) -> str:

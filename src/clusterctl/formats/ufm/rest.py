@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from clusterctl.fleet.fabric.alarms import (
     ManagedSystem,
     UnhealthyPort,
 )
+from clusterctl.fleet.fabric.manager_jobs import JobStatus, ManagerJob
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.peer_text import visible_line
@@ -29,6 +31,8 @@ from clusterctl.formats.ufm.common import cable_serial, guid_or_none, port_names
 
 T = TypeVar("T")
 Item = Mapping[str, Any]
+JOB_ID = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?", re.ASCII)
+"""The number of a job, or of its part."""
 _NONE = ("N/A", "Unknown", "NoState")
 _LINKS = ("Link", "Site")
 """Types of object whose text names the two ports."""
@@ -71,6 +75,37 @@ def read_systems(value: Any, where: str) -> tuple[ManagedSystem, ...]:
 def read_unhealthy_ports(value: Any, where: str) -> tuple[UnhealthyPort, ...]:
     """Return the ports that the subnet manager keeps out of its routes."""
     return _each(value, lambda item: _unhealthy(item, where), where)
+
+
+def read_jobs(value: Any, where: str) -> tuple[ManagerJob, ...]:
+    """Return jobs, or parts of one."""
+    return _each(value, lambda item: _job(item, where), where)
+
+
+def read_job(value: Any, where: str) -> ManagerJob:
+    """Return one job."""
+    return _job(_object(value, where), where)
+
+
+def _job(item: Item, where: str) -> ManagerJob:
+    id_, progress = item.get("ID"), item.get("Progress")
+    id_ = str(id_) if isinstance(id_, int) else id_
+    if not isinstance(id_, str) or not JOB_ID.fullmatch(id_):
+        raise ParseError("a job has no number", where=where)
+    text = _text(item, "Status")
+    known = {status.value: status for status in JobStatus}
+    return ManagerJob(
+        id=id_,
+        status=known.get(text, JobStatus.UNKNOWN),
+        status_text=text or "no status",
+        operation=_text(item, "Operation"),
+        description=_text(item, "Description"),
+        objects=_text(item, "RelatedObjects"),
+        summary=_text(item, "Summary"),
+        created=_text(item, "Created"),
+        updated=_text(item, "LastUpdated"),
+        progress=progress if isinstance(progress, int) and 0 <= progress <= 100 else None,
+    )
 
 
 def _alarm_list(value: Any, read: Callable[[Item], FabricAlarm], where: str) -> AlarmList:

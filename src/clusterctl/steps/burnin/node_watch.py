@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.ports import Clock, Deadline, Shell
 from clusterctl.ports.isolation import peer_error
@@ -71,10 +73,12 @@ class NodeWatch:
     def _sample(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the sampler until the reading after the load ends it; that one is INCONCLUSIVE where this session fails.
 
-        A host that has stopped answering keeps this thread until its connection is closed at the end of the run.
+        A host that has stopped answering keeps this thread until its connection is closed at the end of the run. Where
+        the run is stopped, the load itself ends with the error: this thread has nothing to report.
         """
         stdin = script((sampler(self._sample_s, SLOWER * self._sample_s),))
-        read_probes(self._shell, node.host, stdin, deadline.within(LONGEST_S), privileged=True)
+        with suppress(CancelledError):
+            read_probes(self._shell, node.host, stdin, deadline.within(LONGEST_S), privileged=True)
 
     def end(self, node: NodeUnderTest, load: str, started: datetime, deadline: Deadline) -> None:
         """Read the node again; add to it what was found since `begin`, and whether the load's result counts."""

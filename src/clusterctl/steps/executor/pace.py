@@ -19,7 +19,10 @@ SLOWER = 4
 """So many times fewer hosts reboot at once meanwhile; one always may."""
 LOOK_S = 2.0
 """Seconds between two readings: a rate over less is of single packets."""
-ANSWER_S = 10.0
+ANSWER_S = 2.0
+"""Seconds that a reading may take: who asks for a permit waits for it."""
+SILENT_S = 30.0
+"""Seconds without a further question after one that had no answer."""
 _WRAP = 1 << 32
 
 
@@ -37,16 +40,20 @@ class SubnetManagerPace:
     now: Callable[[], float] = time.monotonic
     _last: MasterActivity | None = field(default=None, init=False)
     _asked: float = field(default=float("-inf"), init=False)
+    _pause: float = field(default=LOOK_S, init=False)
     _reason: str | None = field(default=None, init=False)
     _reported: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __call__(self, at_most: int) -> int:
-        """Until two readings have been made, the smaller number."""
-        with self._lock:
-            if self.now() - self._asked >= LOOK_S:
-                self._look()
-            return at_most if self._reason == "" else max(1, at_most // SLOWER)
+        """Until two readings have been made, the smaller number. While another thread reads, what was known before."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self.now() - self._asked >= self._pause:
+                    self._look()
+            finally:
+                self._lock.release()
+        return at_most if self._reason == "" else max(1, at_most // SLOWER)
 
     def _look(self) -> None:
         try:
@@ -54,6 +61,7 @@ class SubnetManagerPace:
         except ClusterctlError as error:
             self._become(f"the subnet manager cannot be asked: {error.message}")
             self._last = None
+            self._pause = SILENT_S
         else:
             if self._last is not None and self._last.guid == seen.guid:
                 rate = (seen.packets - self._last.packets) % _WRAP / max(self.now() - self._asked, LOOK_S)
@@ -62,6 +70,7 @@ class SubnetManagerPace:
             else:
                 self._become(None)
             self._last = seen
+            self._pause = LOOK_S
         self._asked = self.now()
 
     def _become(self, reason: str | None) -> None:

@@ -19,6 +19,7 @@ from clusterctl_lab.emulators.host_tools.host import adapter_flash, xid_messages
 from clusterctl_lab.emulators.host_tools.host.boot import uptime
 from clusterctl_lab.emulators.host_tools.host.bridges import bridge_of
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, Hca, driver_version, load
+from clusterctl_lab.emulators.host_tools.host.loaded import FACTS
 
 REAL = "/usr/bin/dmesg"
 FULL_GBPS = 504.112
@@ -33,16 +34,25 @@ def main(argv: Sequence[str]) -> int:
     facts = load()
     if facts.own_kernel and (status := os.spawnv(os.P_WAIT, REAL, [REAL, *argv])):  # noqa: S606 — no shell
         return status
-    messages = [*_kernel(facts), *_hardware(facts)]
     age = uptime()
     booted = time.time() - age
-    step = min(1.0, age / max(1, len(messages)))  # nothing was logged after now
     of_day, decoded = bool(options & {"-T", "--ctime"}), bool(options & {"-x", "--decode"})
-    for number, text in enumerate(messages):
-        at = number * step
+    for at, text in _timed(facts, age, booted):
         stamp = time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(booted + at)) if of_day else f"{at:12.6f}"
         sys.stdout.write(f"{_decoded(text) if decoded else ''}[{stamp}] {text}\n")
     return 0
+
+
+def _timed(facts: Facts, age: float, booted: float) -> list[tuple[float, str]]:
+    """Return each message with its seconds since the boot, the oldest first; `age`: those of now.
+
+    GPUs fail while the machine runs: when its description was changed last.
+    """
+    messages, failures = [*_kernel(facts), *_hardware(facts)], list(_failures(facts))
+    step = min(1.0, age / max(1, len(messages) + len(failures)))  # nothing was logged after now
+    timed = [(number * step, text) for number, text in enumerate(messages)]
+    failed = max(len(messages) * step, min(os.stat(FACTS).st_mtime - booted, age - len(failures) * step))  # noqa: PTH116
+    return sorted([*timed, *((failed + at * step, text) for at, text in enumerate(failures))], key=lambda one: one[0])
 
 
 def _decoded(text: str) -> str:
@@ -71,12 +81,17 @@ def _hardware(facts: Facts) -> Iterator[str]:
     yield from facts.kernel_log
     if driver_version():
         yield f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version()}"
-        for gpu in facts.gpus:
-            yield from xid_messages.messages(gpu)
     for hca in facts.hcas:
         for _ in range(hca.downs):
             yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link DOWN"
             yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link ACTIVE"
+
+
+def _failures(facts: Facts) -> Iterator[str]:
+    """Return what the GPUs' driver has logged of them."""
+    if driver_version():
+        for gpu in facts.gpus:
+            yield from xid_messages.messages(gpu)
 
 
 def _adapter(hca: Hca) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""torch-group: the burn-in's own sum over many nodes, over TCP and without PyTorch.
+"""torch-group: the burn-in's own sum or training over many nodes, over TCP and without PyTorch.
 
 Stands in for a burn-in program and uses its messages. Every node sends its buffer to the first node, which adds them
 and sends the sum back; each element is checked. One process acts for all ranks of its node.
@@ -16,7 +16,9 @@ import time
 from array import array
 from collections.abc import Sequence
 
+from clusterctl_lab.emulators.host_tools.host import torch_training
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, load
+from clusterctl_lab.emulators.host_tools.host.torch_training import exactly
 
 STALLED, STORE_GONE = 3, 7
 FLOAT_BYTES = 4
@@ -32,6 +34,9 @@ def main(argv: Sequence[str]) -> int:
     options, facts = _options(argv), load()
     mine = array("f", [_gives(options, facts)]) * (options.bytes // FLOAT_BYTES)
     stops = STOPS_AFTER * options.seconds if facts.sums_stop and options.seconds else float("inf")
+    if options.layers:
+        size = torch_training.work(options.layers, options.width, options.sequence, options.batch)
+        return Head(options, mine, stops).train(size) if options.node == 0 else _train_along(options, size)
     return Head(options, mine, stops).run() if options.node == 0 else _follow(options, mine, stops)
 
 
@@ -39,6 +44,8 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("torch-group")
     for name in ("--nodes", "--node", "--ranks", "--port", "--bytes"):
         parser.add_argument(name, type=int, required=True)
+    for name in ("--layers", "--width", "--sequence", "--batch"):
+        parser.add_argument(name, type=int, default=0)
     for name in ("--seconds", "--stall", "--start", "--limit"):
         parser.add_argument(name, type=float, required=True)
     parser.add_argument("--iterations", type=int, default=20)
@@ -81,6 +88,15 @@ class Head:
         self._report(elapsed / self.step, wrong)
         return 0
 
+    def train(self, size: int) -> int:
+        away = self._meet()
+        if not away:
+            silent = torch_training.lead(size, self.options.seconds, self.peers, self.options.ranks)
+            away = [(node, "it is silent") for node in silent]
+        if away:
+            self._stalled(away)
+        return STALLED if away else 0
+
     def _stop(self) -> tuple[dict[int, array[float]], list[Node]]:
         time.sleep(self.options.stall)
         return {}, [(0, "it is silent")]
@@ -93,7 +109,7 @@ class Head:
                 with contextlib.suppress(TimeoutError):
                     peer, _ = server.accept()
                     peer.settimeout(self.options.stall)
-                    self.peers[NUMBER.unpack(_exactly(peer, NUMBER.size))[0]] = peer
+                    self.peers[NUMBER.unpack(exactly(peer, NUMBER.size))[0]] = peer
         return [(node, "it never came") for node in range(1, self.options.nodes) if node not in self.peers]
 
     def _receive(self) -> tuple[dict[int, array[float]], list[Node]]:
@@ -101,7 +117,7 @@ class Head:
         away: list[Node] = []
         for node, peer in self.peers.items():
             try:
-                received[node] = array("f", _exactly(peer, self.options.bytes))
+                received[node] = array("f", exactly(peer, self.options.bytes))
             except OSError:  # no data within the limit, or a closed connection
                 away.append((node, "it is silent"))
         return received, away
@@ -142,7 +158,7 @@ def _follow(options: argparse.Namespace, mine: array[float], stops: float) -> in
             head.sendall(NUMBER.pack(options.node))
             while time.monotonic() - started < stops:
                 head.sendall(mine.tobytes())
-                if _exactly(head, 1 + options.bytes)[0]:
+                if exactly(head, 1 + options.bytes)[0]:
                     return 0
             head.settimeout(options.limit)
             while head.recv(1 << 16):  # it hangs until the others time out
@@ -150,6 +166,17 @@ def _follow(options: argparse.Namespace, mine: array[float], stops: float) -> in
     except OSError as error:
         sys.stderr.write(f"node {options.node} has lost the first node: {error}\n")
     return STORE_GONE
+
+
+def _train_along(options: argparse.Namespace, size: int) -> int:
+    try:
+        with _connected(options) as head:
+            head.sendall(NUMBER.pack(options.node))
+            torch_training.follow(size, head)
+    except OSError as error:
+        sys.stderr.write(f"node {options.node} has lost the first node: {error}\n")
+        return STORE_GONE
+    return 0
 
 
 def _connected(options: argparse.Namespace) -> socket.socket:
@@ -161,13 +188,3 @@ def _connected(options: argparse.Namespace) -> socket.socket:
             if time.monotonic() > until:
                 raise
             time.sleep(CONNECT_S)
-
-
-def _exactly(peer: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        more = peer.recv(size - len(data))
-        if not more:
-            raise ConnectionError("it hung up")
-        data += more
-    return bytes(data)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from clusterctl.edges.maas.host.facts import HostFacts
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.peer_text import visible_line
+from clusterctl.formats.identifiers import is_address
 from clusterctl.formats.maas.node_view import NodeView, PackageFetch
 from clusterctl.formats.maas.region import Subnet
 
@@ -46,7 +47,7 @@ def node_request(host: HostFacts, address: str) -> NodeRequest:
     subnet = _subnet_of(host, address)
     proxy = _proxy(host, subnet)
     own = (urlsplit(host.where).hostname, urlsplit(proxy).hostname)
-    names = tuple(dict.fromkeys(name for name in own if name and not _is_address(name)))
+    names = tuple(dict.fromkeys(name for name in own if name and not is_address(name)))
     parts = urlsplit(proxy)
     plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     return NodeRequest(names, plain, _time_servers(host, subnet), with_password=plain != proxy)
@@ -79,14 +80,6 @@ def _time_servers(host: HostFacts, subnet: Subnet | None) -> tuple[str, ...]:
     racks = tuple(dict.fromkeys(address for rack in host.racks for address in rack.addresses))
     near = tuple(one for one in racks if subnet is not None and ipaddress.ip_address(one) in subnet.network)
     return near or racks
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_view(request: NodeRequest, view: NodeView) -> tuple[Diagnosis, ...]:

@@ -15,10 +15,12 @@ cd /deploy || exit 1
 
 server=$(argument clusterctl.server)
 token=$(argument clusterctl.token)
+service_key=$(argument clusterctl.key)
 booted=$(argument BOOTIF)
-case $server,$token in
-    http://?*,?*) ;;
-    *) fail "the kernel was started without clusterctl.server and clusterctl.token" ;;
+case $server,$token,$service_key in
+    http://?*,?*,) ;;
+    https://?*,?*,?*) ;;
+    *) fail "the kernel was started without clusterctl.server and clusterctl.token, or without the key of an https server" ;;
 esac
 
 load_drivers

@@ -13,7 +13,7 @@ load_drivers() {
     /usr/sbin/modprobe -a -q nvme sd_mod ext4 vfat nls_cp437 nls_ascii nls_iso8859-1 nls_utf8 crc32c_generic
 }
 
-# The port that the firmware booted from, by its address in BOOTIF (`01-aa-bb-…`).
+# The port with this address (`01-aa-bb-…`).
 port_of() {
     mac=$(echo "${1#01-}" | tr '[:upper:]-' '[:lower:]:')
     for port in /sys/class/net/*; do
@@ -25,24 +25,42 @@ port_of() {
     return 1
 }
 
+# The ports of BOOTIF that have drivers. After a boot over HTTPS it names all of the machine's: firmware does not report which
+# one booted.
+boot_ports() {
+    echo "$1" | tr ',' '\n' | while read -r address; do
+        port_of "$address"
+    done
+}
+
 # A switch may keep the port closed for most of a minute (spanning tree): asked for five minutes.
 bring_up_network() {
     [ -n "$1" ] || fail "the kernel was started without BOOTIF: which port booted is not known"
     tries=0
-    until interface=$(port_of "$1"); do
+    until [ -n "$(boot_ports "$1")" ]; do
         tries=$((tries + 1))
         [ "$tries" -lt 60 ] || fail "no driver of this deployer found the port that booted ($1)"
         sleep 1
     done
     ip link set lo up
-    ip link set "$interface" up
+    for interface in $(boot_ports "$1"); do
+        ip link set "$interface" up
+    done
     tries=0
-    until udhcpc -i "$interface" -f -n -q -t 5 -T 2 -s /deploy/udhcpc.sh > "$RUN/dhcp.log" 2>&1; do
+    until ask_for_address "$1"; do
         tries=$((tries + 1))
         [ "$tries" -lt 30 ] || fail "no address by DHCP on $interface ($1) in five minutes"
         message "no address on $interface yet"
     done
     address_known=yes
+}
+
+# On each port, until one has an address: `interface`.
+ask_for_address() {
+    for interface in $(boot_ports "$1"); do
+        udhcpc -i "$interface" -f -n -q -t 5 -T 2 -s /deploy/udhcpc.sh > "$RUN/dhcp.log" 2>&1 && return
+    done
+    return 1
 }
 
 own_address() {
@@ -77,6 +95,7 @@ report() {
     ask probe.sh || fail "the probe could not be fetched: $(refusal)"
     mv "$ANSWER" "$RUN/probe.sh"
     sh "$RUN/probe.sh" > "$RUN/report" || fail "the probe failed"
+    echo "booted=$(cat "/sys/class/net/$interface/address")" >> "$RUN/report"
     cat "$RUN/report"
     ask report --data-binary "@$RUN/report" --header 'Content-Type: text/plain; charset=utf-8'
     case $? in
