@@ -62,7 +62,7 @@ class NodeChecker:
                 node.traits = traits(answer)
 
     def read(self, node: NodeUnderTest, deadline: Deadline) -> Answer | None:
-        """Ask the node what the suite's checks want to know. None: it did not answer, and has that among its findings."""
+        """Ask the node what the suite's checks want to know. None: no answer came, which is a finding of it now."""
         checks = self.plan.suite.checks
         self.bmc_watch.look(node, deadline)
         with self._isolated(node, checks):
