@@ -14,6 +14,7 @@ from tests.edges.site.ready import write_ready_site
 COMMANDS = Path(approval.__file__).parent
 WITHOUT_LOG = {
     "commands/discover.py": "a sweep needs no site, and prints each address that it finds",
+    "commands/fabric_jobs.py": "reads only, and prints each job that it follows",
     "commands/maas.py": "a check of minutes that needs no site; it prints all that it finds",
     "commands/netbox.py": "an import needs no site, and prints each difference",
     "commands/pxe.py": "a service: its supervisor keeps what it prints",

@@ -271,6 +271,7 @@ NOT_FOREIGN: Mapping[str, str] = {
     "infiniband.common.joined": "takes links that were parsed",
     "netbox.nodes.address_plan": "takes devices that were parsed",
     "netbox.writing.device_body": "writes a request",
+    "unified_kernel.unified_kernel": "takes the EFI stub of an image that was built here",
     "redfish.accounts.own_account": "takes the account of the site",
     "site.yaml_document.guard": "takes events of YAML's own parser",
     "slurm_conf.check_settings": "takes settings of the site file, which is validated",
@@ -306,6 +307,7 @@ WITHOUT_TARGETS: Mapping[str, str] = {
     "redfish.storage": _TREE,
     "site.yaml_problems": "takes an error of a validation",
     "times": "takes a time",
+    "unified_kernel": "takes the EFI stub of an image that was built here",
     "wiring.columns": "takes rows of a grid",
 }
 """Module of the formats → why none of its functions is a target."""

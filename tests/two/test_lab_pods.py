@@ -24,7 +24,7 @@ INSTALLS = 1
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodLab]:
     settings = {"batch": f"batch: {{discover: 64, install: {INSTALLS}, configure: 16, burnin: 8}}"}
     folder = tmp_path_factory.mktemp("p")
-    with pod_lab("pods", "10.172.0.0/16", folder, "--hosts", "4", settings=settings) as found:
+    with pod_lab("pods", "10.162.0.0/16", folder, "--hosts", "4", settings=settings) as found:
         yield found
     assert not leftovers(found.site.lab.name)
 

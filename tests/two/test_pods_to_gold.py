@@ -38,7 +38,7 @@ FAULTS = ("--fault", f"missing-gpu:{MISSING_GPU}:gpu5", "--fault", f"ecc-off:{NO
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodLab]:
     settings = {"batch": f"batch: {{discover: 64, install: {INSTALLS}, configure: 16, burnin: 8}}"}
     folder = tmp_path_factory.mktemp("g")
-    with pod_lab("gold", "10.173.0.0/16", folder, "--hosts", str(HOSTS), *FAULTS, settings=settings) as found:
+    with pod_lab("gold", "10.163.0.0/16", folder, "--hosts", str(HOSTS), *FAULTS, settings=settings) as found:
         file = found.site.folder / "site.yml"
         file.write_text(file.read_text().replace("\nfabric:\n", f"\nfabric:\n  reboots: {REBOOTS}\n"))
         yield found

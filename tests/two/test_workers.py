@@ -5,6 +5,7 @@ Workers that are killed or frozen are processes; the others are threads of the t
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import JournalUnavailableError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads.runs import RunBegun, RunEnded
@@ -165,6 +166,28 @@ def test_two_that_take_at_once_carry_out_each_run_once(scene: Scene, orderer: Si
     assert [len(begun_by(orderer, run)) for run in names] == [1] * 4
     assert scene.world.starts() == ONCE
     assert workers.read(orderer) == Workers(workers=(), waiting=())
+
+
+@sqlite
+def test_a_run_goes_on_where_the_journal_was_too_busy(scene: Scene, orderer: SiteContext) -> None:
+    """Other writers on a busy machine are no failure of the run: it goes on, and its end is written once."""
+    run = order(orderer)
+    calls = itertools.count()
+
+    def busy_once(invocation: Invocation) -> SiteContext:
+        if next(calls) == 1:  # the first is the preview's
+            raise JournalUnavailableError("other clusterctl processes have been writing to the journal for 30 seconds")
+        return opened(scene.site, scene.world, "", invocation)
+
+    context = open_site(scene.site, Invocation(command="worker"))
+    request = WorkerRequest(name="w1", pool="pod1", once=True, poll_s=0.1)
+    with closing(context.journal):
+        assert Worker(context, request, busy_once, threading.Event()).work() == 0
+    until_ended(orderer, run)
+    kinds = [event.kind for event in orderer.journal.history(Stream.RUN, run)]
+    assert (kinds.count(Kind.RUN_HANDED_BACK), kinds.count(Kind.RUN_ENDED)) == (1, 1)
+    assert begun_by(orderer, run) == ["w1", "w1"]
+    assert scene.world.starts() == ONCE
 
 
 @sqlite

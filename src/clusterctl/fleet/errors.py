@@ -53,6 +53,10 @@ class EnvironmentBrokenError(ClusterctlError):
     exit_code = 3
 
 
+class JournalUnavailableError(EnvironmentBrokenError):
+    """The journal takes nothing now: its server is away, its disk is full, or others write for too long."""
+
+
 class ParseError(ClusterctlError):
     """Foreign text was not understood: never healthy, always INCONCLUSIVE or a refusal."""
 

@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clusterctl.edges import detached as processes
-from clusterctl.fleet.errors import ClusterctlError, ConflictError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import (
+    ClusterctlError,
+    ConflictError,
+    EnvironmentBrokenError,
+    JournalUnavailableError,
+    UsageError,
+)
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.payloads.runs import RunBegun, RunEnded, RunOrdered
 from clusterctl.fleet.reach import collapsed, host_of
@@ -217,7 +223,10 @@ def execute(folder: Path, run: str, cancelled: threading.Event, on_event: Callab
         _begin(context, run)
         with run_log(context):
             control = Control(record.approved or None, on_event, cancelled)
-            code, text = carry_out(record, control, partial(open_site, folder, thorough=True))
+            try:
+                code, text = carry_out(record, control, partial(open_site, folder, thorough=True))
+            except JournalUnavailableError as error:
+                code, text = error.exit_code, str(error)
             log.info("the run has ended with exit code %d%s", code, f": {text}" if text else "")
         context.journal.append([NewEvent(Stream.RUN, run, RunEnded(exit_code=code, text=text))])
         return code
@@ -248,6 +257,7 @@ def carry_out(
 ) -> tuple[int, str]:
     """Run the operation on a site that `opened` opens; return the exit code and, where there is one, the error as text.
 
+    Raises `JournalUnavailableError`: the run has not ended then, it goes on once the journal takes its events.
     `under`: the claim on the run, without which the journal takes nothing of it.
     """
     try:
@@ -256,6 +266,8 @@ def carry_out(
             result = operation_of(record.operation).run(context, request_of(record), control)
         finally:
             context.journal.close()
+    except JournalUnavailableError:
+        raise
     except ClusterctlError as error:
         return error.exit_code, str(error)
     except Exception as error:

@@ -2,7 +2,8 @@
 
 take over   a run whose worker is gone or frozen is free once its claim has expired; at once where its process is known
             to be dead. It goes on where its nodes stand
-hand back   on SIGTERM: the run stops as by Ctrl-C, what is done is kept, and another worker goes on
+hand back   on SIGTERM: the run stops as by Ctrl-C, what is done is kept, and another worker goes on; also where the
+            journal takes nothing for too long
 fence       the run's journal takes nothing without the claim: a worker that wakes too late changes nothing
 """
 
@@ -21,6 +22,7 @@ from clusterctl.fleet.errors import (
     ClaimLostError,
     ClusterctlError,
     EnvironmentBrokenError,
+    JournalUnavailableError,
     UsageError,
 )
 from clusterctl.fleet.event import NewEvent, Payload, Stream
@@ -147,7 +149,7 @@ class Worker:
         if record.cancelled_by:
             return RunEnded(exit_code=CancelledError.exit_code, text="it was cancelled while no worker had it")
         if record.begins >= BEGINS:
-            text = f"{record.begins} workers were lost while they carried it out; read their logs"
+            text = f"it was begun {record.begins} times and never came to its end; read the logs of its workers"
             return RunEnded(exit_code=EnvironmentBrokenError.exit_code, text=text)
         if record.process is not None or not record.approved:
             return None
@@ -158,6 +160,8 @@ class Worker:
                 Control(record.approved).require(found)
             finally:
                 context.journal.close()
+        except JournalUnavailableError:
+            raise
         except ClusterctlError as error:
             return RunEnded(exit_code=error.exit_code, text=str(error))
         return None
@@ -165,15 +169,22 @@ class Worker:
     def _carry_out(self, record: RunRecord, claim: Claim, control: Control) -> None:
         named = replace(self.context, run=record.name)
         with run_log(named):
-            code, text = carry_out(record, control, self.opened, claim)
+            try:
+                code, text = carry_out(record, control, self.opened, claim)
+            except JournalUnavailableError as error:
+                self._hand_back(record, claim, str(error))
+                return
             log.info("the run has ended here with exit code %d%s", code, f": {text}" if text else "")
         handed_back = code == CancelledError.exit_code and self.stopping.is_set()
         if handed_back and not runs.find(self.context, record.name).cancelled_by:
-            self._write(record, claim, RunHandedBack(worker=self.request.name))
-            self._report(record.name, "is handed back")
+            self._hand_back(record, claim, "this worker stops")
         else:
             self._write(record, claim, RunEnded(exit_code=code, text=text))
             self._report(record.name, f"has ended with exit code {code}")
+
+    def _hand_back(self, record: RunRecord, claim: Claim, reason: str) -> None:
+        self._write(record, claim, RunHandedBack(worker=self.request.name))
+        self._report(record.name, f"is handed back: {reason}")
 
     def _watched(self, queue: WorkQueue, run: str, cancelled: threading.Event) -> AbstractContextManager[None]:
         """Set `cancelled` when an operator cancels the run, or this worker is to stop."""

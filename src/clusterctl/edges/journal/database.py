@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.edges.journal.states import rebuild
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
-from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, JournalUnavailableError, UsageError
 
 T = TypeVar("T")
 
@@ -167,13 +167,14 @@ def explained(where: str) -> Iterator[None]:
     except SQLAlchemyError as error:
         cause = _cause(error)
         if any(sign in cause for sign in LOCKED):
-            raise EnvironmentBrokenError(
-                f"another clusterctl has been writing to the journal for {LOCK_S} seconds and does not finish",
+            raise JournalUnavailableError(
+                f"other clusterctl processes have been writing to the journal for {LOCK_S} seconds",
                 where=where,
-                remedy="look for one that was stopped (state T in ps) and continue or end it",
+                remedy="look for one that was stopped (state T in ps) and continue or end it; else the machines of the "
+                "journal or of its workers are too busy",
             ) from None
         if any(sign in cause for sign in FULL):
-            raise EnvironmentBrokenError(
+            raise JournalUnavailableError(
                 "the disk that holds the journal is full; nothing half-done was recorded, nothing was done unrecorded",
                 where=where,
                 remedy="make room on that disk, then run the same command again: it goes on from here",
@@ -184,7 +185,7 @@ def explained(where: str) -> Iterator[None]:
                 where=where,
                 remedy="check the disk under it, then run clusterctl journal restore with the last backup",
             ) from None
-        raise EnvironmentBrokenError(
+        raise JournalUnavailableError(
             f"the journal's database failed: {cause}",
             where=where,
             remedy="check that the database runs, is writable and has free disk; nothing half-done was recorded",
