@@ -14,6 +14,7 @@ PACKAGES = (
     "python3-yaml",  # as on servers, where cloud-init needs it
     *("openmpi-bin", "python3-mpi4py"),
     "libfaketime",
+    "iperf3",  # for ethernet_pairs: real traffic between hosts
 )
 
 EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")

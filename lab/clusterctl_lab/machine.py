@@ -36,7 +36,7 @@ class Gpu:
     pcie_generation   the highest that it and its slot reach
     idle_w         the power that it draws while idle
     under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`, `aer`,
-                   `remap`, `hot-memory`, or nothing
+                   `remap`, `hot-memory`, `nvlink-crc`, or nothing
     """
 
     index: int
@@ -290,6 +290,7 @@ class System:
     starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        in the middle of a long sum over many nodes its GPUs stop, and nothing reports it
     storage_slow     it reads from the site's storage slowly
+    ethernet_slow    its Ethernet port sends slowly, and its link is up at full speed
     mtu_wrong        its Ethernet port has the MTU of another network
     pool_degraded    it has a ZFS pool, which has given one of its drives up
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
@@ -308,6 +309,7 @@ class System:
     network_lost: bool = False
     hung_process: bool = False
     inodes_used: bool = False
+    ethernet_slow: bool = False
     mount_lost: bool = False
     mtu_wrong: bool = False
     names_lost: bool = False

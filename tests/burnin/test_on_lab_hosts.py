@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,6 @@ from clusterctl_burnin.campaign import CampaignPlan, GroupTrials, read
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.hunting.node_status import Measured
-from clusterctl_burnin.limits.methods import EthernetPairMethod
 from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
@@ -153,33 +151,17 @@ def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     assert bad == [("node003", "mlx5_1", Verdict.FAIL)]
 
 
-IPERF3 = ("/usr/bin/iperf3", "/lib/x86_64-linux-gnu/libiperf.so.0", "/lib/x86_64-linux-gnu/libsctp.so.1")
-
-
-def bring_iperf3(hosts: Hosts) -> None:
-    """Copy this machine's iperf3 to the hosts: no role of theirs has installed it."""
-    for name in hosts.machines:
-        for path in IPERF3:
-            copy = ["sh", "-ec", f"cat > {path}; chmod 755 {path}"]
-            assert hosts.loop.run(hosts.faces.exec(name, copy, stdin=Path(path).read_bytes())).rc == 0
-
-
 @pytest.mark.soak
-@pytest.mark.skipif(not Path(IPERF3[0]).exists(), reason="needs the package iperf3")
 def test_a_slow_ethernet_port_is_found(hosts: Hosts) -> None:
     """Real iperf3 between all hosts, one of which passes 20 Mbit/s (tc): it fails with every partner, no other does."""
-    bring_iperf3(hosts)
-    limits = {**LIMITS.limits, "ethernet_pair_min": replace(LIMITS["ethernet_pair_min"], value=1.0)}
-    brief = EthernetPairMethod(processes=1, streams=1, seconds=2, timeout_seconds=60)
-    quick = replace(LIMITS, limits=limits, methods=replace(LIMITS.methods, ethernet_pairs=brief))
     everyone = [replace(member, interface="eth0") for member in members(hosts)]
     hosts.sh("node004", "tc qdisc add dev eth0 root tbf rate 20mbit burst 64kb latency 100ms")
     try:
         reported = measured(
-            hosts, CampaignPlan(replace(SUITE, loads=("ethernet_pairs",), pair_rounds=2), quick, USER), everyone
+            hosts, CampaignPlan(replace(SUITE, loads=("ethernet_pairs",), pair_rounds=2), LIMITS, USER), everyone
         )
     finally:
         hosts.sh("node004", "tc qdisc del dev eth0 root")
-    found = findings(reported, everyone, quick)
+    found = findings(reported, everyone, LIMITS)
     bad = [(name, f.subject, f.verdict) for name, its in found.items() for f in its if f.verdict is not Verdict.PASS]
     assert bad == [("node004", "node", Verdict.FAIL)], found

@@ -114,8 +114,7 @@ FAULT NODE:PART`. Machines were broken as delivered, during configure, or while 
 repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml), on a
 site that defines the hosts' network. Faults of RoCE were played in a lab of their own (`lab up --fabric roce`).
 
-Each check and each load finds a fault here, except `ethernet_pairs` (in no suite of a lab; real iperf3 between hosts, one of
-them shaped: tests/burnin/test_on_lab_hosts.py) and `training` (in the suite `hunt-training` alone:
+Each check and each load finds a fault here, except `training` (in the suite `hunt-training` alone:
 tests/burnin/test_training_on_lab_hosts.py).
 The hosts of a lab have a stand-in for ZFS; a disk pulled from a real pool is found on virtual metal
 (tests/metal/test_roles_on_metal.py), and so is an MTU that changes while it runs (tests/metal/test_pxe_install.py; networkd's

@@ -14,7 +14,7 @@ from lab.tests.emulators.host_tools import test_tool_faults as tool_faults
 from tests.e2e.fault_table import PAGE, PREFACE, expectations
 
 TABLE = expectations()
-ELSEWHERE = {"ethernet_pairs", "training"}
+ELSEWHERE = {"training"}
 """In no suite of a lab's fault table."""
 
 

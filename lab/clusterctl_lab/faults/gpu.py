@@ -201,6 +201,12 @@ FAULTS = (
         change=lambda gpu: replace(gpu, under_load="nvlink"),
     ),
     gpu_fault(
+        "nvlink-crc-under-load",
+        does="the data of a GPU's NVLinks has 100,000 CRC errors once the GPUs have been loaded",
+        shows="dcgm-exporter alone, before and after the load: DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+        change=lambda gpu: replace(gpu, under_load="nvlink-crc"),
+    ),
+    gpu_fault(
         "pcie-replays-under-load",
         does="the PCIe link of a GPU repeats 900 packets once the GPUs have been loaded",
         shows="nvidia-smi -q before and after the load: Replays Since Reset",

@@ -191,6 +191,12 @@ FAULTS = (
         change=lambda system: replace(system, network_lost=True),
     ),
     system_fault(
+        "slow-ethernet",
+        does="the host's Ethernet port sends at most 20 Mbit/s; its link is up at full speed, without an error",
+        shows="the load ethernet_pairs (iperf3) in both ways with each partner; nothing else",
+        change=lambda system: replace(system, ethernet_slow=True),
+    ),
+    system_fault(
         "mtu-wrong",
         does="the host's Ethernet port has an MTU of 9000, in a network with 1500",
         shows="ip link; the site must define the hosts' network (network in site.yml), else no MTU is wrong",

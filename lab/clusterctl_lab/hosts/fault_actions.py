@@ -272,6 +272,9 @@ _CHANGE_MTU = "ip link set eth0 mtu 9000"
 
 _OWN_MTU = "ip link set eth0 mtu 1500"
 
+_SLOW_ETHERNET = "tc qdisc replace dev eth0 root tbf rate 20mbit burst 64kb latency 100ms"
+_FULL_ETHERNET = "tc qdisc delete dev eth0 root"
+
 _GIVE_POOL = f"""
 mkdir -p /etc/clusterctl {MOUNTPOINT}
 echo '{{"mountpoint": "{MOUNTPOINT}", "pool": "{POOL}"}}' >/etc/clusterctl/zfs_pool.json
@@ -284,6 +287,7 @@ rm -rf {MOUNTPOINT}
 """
 
 _ILLS = {
+    "ethernet_slow": (_SLOW_ETHERNET, _FULL_ETHERNET),
     "mtu_wrong": (_CHANGE_MTU, _OWN_MTU),
     "pool_degraded": (_GIVE_POOL, _TAKE_POOL),
     "inodes_used": (_USE_INODES, _FREE_INODES),

@@ -31,6 +31,7 @@ ILLS = (
     System(other_release=True),
     System(unit_failed=True),
     System(inodes_used=True),
+    System(ethernet_slow=True),
     System(mtu_wrong=True),
     System(pool_degraded=True),
 )

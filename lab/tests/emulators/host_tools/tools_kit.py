@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from clusterctl_lab.emulators.host_tools import lower_files, machine_files
+from clusterctl_lab.emulators.host_tools import EXPORTER, lower_files, machine_files
 from clusterctl_lab.machine import Machine
 
 DRIVER = "550.127.08"
@@ -49,6 +50,8 @@ class ToolBox:
             "CLUSTERCTL_LAB_DOCKER": str(self.root / "run/clusterctl-lab-docker"),
             "CLUSTERCTL_LAB_PACKAGED_DOCKER": str(self.root / "usr/bin/docker-ce"),
             "CLUSTERCTL_LAB_ROOT_DISK": str(self.root / "etc/clusterctl-lab/root-disk"),
+            "CLUSTERCTL_LAB_LOADED": str(self.root / "run"),
+            "CLUSTERCTL_REQUIREMENTS": json.dumps({"dcgm_exporter": EXPORTER}),
             "CLUSTERCTL_LAB_DRIVER": str(self.root / "usr/lib/clusterctl-lab/driver-version"),
         }
 

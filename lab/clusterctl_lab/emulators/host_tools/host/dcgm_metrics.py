@@ -38,6 +38,7 @@ def _lines(facts: Facts, gpu: Gpu) -> list[str]:
         "XID_ERRORS": 119 * gpu.shows("xid"),
         "ECC_DBE_VOL_TOTAL": gpu.uncorrectable_ecc + gpu.shows("ecc"),
         "NVLINK_REPLAY_ERROR_COUNT_TOTAL": int(gpu.nvlink_replays_per_hour * uptime() / 3600) + gpu.shows("nvlink"),
+        "NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": 100_000 * gpu.shows("nvlink-crc"),
         "PCIE_REPLAY_COUNTER": gpu.pcie_replays + 900 * gpu.shows("pcie"),
     }
     return [
