@@ -227,7 +227,7 @@ def recordings() -> tuple[Recorded, ...]:
 
 
 @pytest.mark.parametrize("one", recordings(), ids=lambda one: one.source)
-def test_recorded_pools_are_judged_as_their_table_says(one: Recorded) -> None:
+def test_recorded_pools_have_the_verdicts_of_their_table(one: Recorded) -> None:
     """The part is named by its device, also where zpool shows a number, and a pool that calls itself online is read."""
     verdicts = {finding.verdict.value for finding in one.findings}
     assert one.verdict == max(verdicts, key=lambda value: Verdict(value).rank)
