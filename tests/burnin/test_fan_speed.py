@@ -112,7 +112,7 @@ Fan4             | 14h | ok  | 29.4 | 0 RPM
 
 @pytest.mark.parametrize(("verdict", "source", "text"), RECORDED, ids=[source for _, source, _ in RECORDED])
 def test_recorded_fans_have_the_verdicts_of_their_table(verdict: str, source: str, text: str) -> None:
-    """Of servers by several makers; one of them has a sensor of presence beside the speeds of its rotors."""
+    """Of servers by several makers; one of them has a sensor of presence and one speed for each rotor."""
     assert {finding.verdict.value for finding in found(text)} == {verdict}, source
 
 
