@@ -84,7 +84,7 @@ def _left_files(site: Site, temporary: Path) -> Iterator[str]:
         if path.name not in EXPECTED_STATE:
             yield f"a file was left: {path}"
     names = {node.name for node in site.states()}
-    for path in (state / "host_keys").iterdir():
+    for path in (state / "host_keys").glob("*"):
         if path.name not in names:
             yield f"a file was left: {path}"
     for path in (*site.folder.glob(".*.part"), *site.folder.glob(".gold*"), *temporary.rglob("*")):

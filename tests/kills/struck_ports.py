@@ -47,6 +47,7 @@ from clusterctl.ports import (
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.certificates import CertificateBmcs
+from clusterctl.ports.journal import JournalHealth
 from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
@@ -120,6 +121,9 @@ class StruckJournal:
 
     def summaries(self, since: int = 0) -> tuple[NodeSummary, ...]:
         return self.inner.summaries(since)
+
+    def health(self) -> JournalHealth:
+        return self.inner.health()
 
     def state(self, node: NodeId) -> NodeState:
         return self.inner.state(node)

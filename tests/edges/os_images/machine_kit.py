@@ -62,7 +62,9 @@ class VirtualMachine:
 
     @property
     def console(self) -> str:
-        return (self.folder / "console.log").read_text(errors="replace")
+        """What the machine has printed; nothing before QEMU has opened the file."""
+        file = self.folder / "console.log"
+        return file.read_text(errors="replace") if file.exists() else ""
 
     def _start(self, *more: str, boot_next: str = "") -> subprocess.Popen[bytes]:
         variables = self.folder / "vars.fd"

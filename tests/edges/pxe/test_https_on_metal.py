@@ -42,8 +42,8 @@ pytestmark = [
 ]
 SERIAL, ROOT = Serial("SN0001"), Serial("ROOT-1")
 LONG_S = 3000.0
-GIVEN_UP = "Remote boot cancelled"
-"""OVMF's line where it has loaded nothing; the test decides by what the service and the machine then did not do."""
+GIVEN_UP = 'failed to load Boot0099 "HTTPS"'
+"""OVMF's line where it loaded nothing from the given URI; the test decides by what service and machine then did not do."""
 
 
 @pytest.fixture(scope="module")
