@@ -109,7 +109,8 @@ class LabPool:
         cgroups.write_text(cgroups.read_text().replace("CgroupPlugin=autodetect", "CgroupPlugin=cgroup/v1"))
         for node in NODES:
             share(self.lab.name, node, self.shared)
-            self.lab.ssh(node, f"sudo -n sh -c 'mkdir -p /srv/gpus; for n in 0 1 2 3 4 5 6 7; do : >{GPUS}$n; done'")
+            made = f"sudo -n sh -c 'mkdir -p /srv/gpus; for n in 0 1 2 3 4 5 6 7; do : >{GPUS}$n; done; ls {GPUS}* | wc -l'"
+            assert self.lab.ssh(node, made) == "8", node
         self.play(address)
         self.become_client()
 
@@ -133,7 +134,13 @@ class LabPool:
         done = subprocess.run(
             argv, env={**os.environ, **own, "PATH": path}, check=False, capture_output=True, text=True, timeout=SECONDS
         )
-        assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr + self.what_slurm_logs()
+
+    def what_slurm_logs(self) -> str:
+        """Return the last lines of slurmctld, and of a node's slurmd: why a node has not registered."""
+        units = {CONTROLLER: "slurmctld", NODES[0]: "slurmd"}
+        show = "sudo -n sh -c 'systemctl status --no-pager {0}; journalctl -n 60 --no-pager -u {0}; tail -n 60 /var/log/slurm/{0}.log'"
+        return "".join(f"\n{host}:\n{self.lab.ssh(host, show.format(unit))}" for host, unit in units.items())
 
     def become_client(self) -> None:
         """Let this machine submit jobs: munge with the cluster's key, and the files with a socket of its own."""
