@@ -149,7 +149,13 @@ class LabPool:
         done = subprocess.run(
             argv, env={**os.environ, **own, "PATH": path}, check=False, capture_output=True, text=True, timeout=SECONDS
         )
-        assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr + self.what_slurm_logs()
+
+    def what_slurm_logs(self) -> str:
+        """Return the last lines of slurmctld, and of a node's slurmd: why a node has not registered."""
+        units = {self.controller: "slurmctld", self.nodes[0]: "slurmd"}
+        show = "sudo -n sh -c 'systemctl status --no-pager {0}; journalctl -n 60 --no-pager -u {0}; tail -n 60 /var/log/slurm/{0}.log; true'"
+        return "".join(f"\n{host}:\n{self.ssh(host, show.format(unit))}" for host, unit in units.items())
 
     def become_client(self) -> None:
         """Let this machine submit jobs: munge with the cluster's key, and the files with a socket of its own."""
