@@ -1,15 +1,16 @@
-"""What the watch of a load costs: processor time on the node for one reading and for the sampler, and on the controller
-for one judgement.
+"""What the watch of a load costs: processor time on the node for its three sessions and the sampler, and on the
+controller for one judgement.
 
     python -m benchmarks.load_watch [--gpus 8] [--readings 20] [--seconds 60]
 
-The node's program runs on this machine with the watch's probes. Our own programs really run, on what this machine has;
-other tools are replaced by `cat` of recorded output for so many GPUs and adapters. The figures are thus our own cost,
-and that of starting the programs; what nvidia-smi, perfquery and dmesg take themselves can only be measured on a GPU
-host. The cheapest of all readings is the figure: other work on the machine makes the rest dearer. A load has one
-reading after it; the one before it is mostly that of the load before. The sampler reads ordinary files laid out as
-sysfs is, of 8 adapters, 240 PCIe devices with AER and 32 memory modules; what the drivers of real files take is not in
-it, nor nvidia-smi's own time.
+The node's program runs on this machine with the watch's probes. Our own programs really run, on what this machine
+has; other tools are replaced by `cat` of recorded output for so many GPUs and adapters. The figures are thus our own
+cost, and that of starting the programs; what nvidia-smi, perfquery and dmesg take themselves can only be measured on
+a GPU host. The cheapest of all sessions is the figure: other work on the machine makes the rest dearer. A load has
+three sessions, each behind the supervisor: one runs the sampler, one waits until that has begun, and one reads the
+node after the load; the reading before it is mostly that of the load before. sshd and sudo are not in it. The sampler
+reads ordinary files laid out as sysfs is, of 8 adapters, 240 PCIe devices with AER and 32 memory modules; what the
+drivers of real files take is not in it, nor nvidia-smi's own time.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from pathlib import Path
 from clusterctl.steps.burnin.node_watch import SLOWER
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.reading import shipped_limits
-from clusterctl_burnin.probe import Readings, parse_readings, programs, script
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import Readings, argv_for, parse_readings, programs, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.watch import LoadRun, judge, probes, watched
 from tests.burnin.kit import HEALTHY, expected
 from tests.burnin.sampler_kit import FakeNode, sampling
 
-LOADS_S = (10, 30, 60, 900)
+LOADS_S = (10, 30, 60, 180, 900)
+SHORT_S = 5
 
 
 def main() -> None:
@@ -44,13 +47,20 @@ def main() -> None:
     options = parser.parse_args()
     node, _ = _reading(options.gpus, options.readings, ours=True)
     bare, answer = _reading(options.gpus, options.readings, ours=False)
+    start, _ = _session(script(()), options.readings)
     controller = _judgement(answer, options.gpus, options.readings)
     print(f"node: {1000 * node:.0f} ms of processor time for a reading of {options.gpus} GPUs and adapters")
     print(f"  of it {1000 * (node - bare):.0f} ms for our own {_ours()} programs, mostly the starts of Python")
+    print(f"  and {1000 * start:.0f} ms each for the sessions that run the sampler and wait for its start")
+    short, long = _sampler(options.gpus, SHORT_S), _sampler(options.gpus, options.seconds)
+    rate = (long - short) / (options.seconds - SHORT_S)
+    begun = short - SHORT_S * rate
+    print(f"sampler: {1000 * begun:.0f} ms for its start and end, {100 * rate:.2f} % of a core meanwhile")
     for seconds in LOADS_S:
-        print(f"  {100 * node / seconds:6.3f} % of a core over a load of {seconds} s")
-    share = _sampler(options.gpus, options.seconds)
-    print(f"sampler: {100 * share:.2f} % of a core while a load of {options.seconds} s runs")
+        share = (node + 2 * start + begun) / seconds + rate
+        print(
+            f"  {100 * share:6.2f} % of a core over a load of {seconds} s, {100 * node / seconds:.2f} of it the reading"
+        )
     print(f"controller: {1000 * controller:.1f} ms of processor time for a judgement")
 
 
@@ -85,25 +95,32 @@ def _reading(gpus: int, count: int, *, ours: bool) -> tuple[float, Readings]:
             probe if ours and probe.argv[0] in programs() else replace(probe, argv=("cat", str(files[probe.name])))
             for probe in probes(CHECKS.values())
         ]
-        text, least = script(asked), float("inf")
-        for _ in range(count):
-            used = _children()
-            done = subprocess.run([sys.executable, "-"], input=text, capture_output=True, check=True)
-            least = min(least, _children() - used)
-    return least, parse_readings(done.stdout.decode())
+        least, printed = _session(script(asked), count)
+    return least, parse_readings(printed.decode())
+
+
+def _session(text: bytes, count: int) -> tuple[float, bytes]:
+    """Return the least processor seconds of a session that runs this text behind the supervisor, and its output."""
+    options = ("-I", "-S", "-c", text_of("node/processes.py"), "600")
+    argv, least = (sys.executable, *options, *argv_for("root", privileged=True)), float("inf")
+    for _ in range(count):
+        used = _children()
+        done = subprocess.run(argv, input=text, capture_output=True, check=True)
+        least = min(least, _children() - used)
+    return least, done.stdout
 
 
 ADAPTERS, PCIE_DEVICES, MODULES = 8, 240, 32
 
 
 def _sampler(gpus: int, seconds: int) -> float:
-    """Return the share of a core that the sampler takes, its start included."""
+    """Return the processor seconds that the sampler takes, its start included."""
     with tempfile.TemporaryDirectory() as folder:
         node = FakeNode(Path(folder), adapters=ADAPTERS, gpus=gpus, devices=PCIE_DEVICES, modules=MODULES)
         with sampling(node, "clusterctl-benchmark", limit=seconds + 60, pace=(1.0, float(SLOWER))) as running:
             time.sleep(seconds)
             samples = running.samples()
-    return samples.processor_seconds / samples.seconds
+    return samples.processor_seconds
 
 
 def _children() -> float:

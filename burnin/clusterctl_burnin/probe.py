@@ -280,8 +280,9 @@ class ReadingsDocument:
 
 
 def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
-    """Return what to run over SSH; `script` goes to its stdin."""
-    return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
+    """Return what to run over SSH; `script` goes to its stdin. The node's site packages are not loaded."""
+    python = ("python3", "-I", "-S", "-")
+    return ("sudo", "-n", *python) if privileged and user != "root" else python
 
 
 def script(

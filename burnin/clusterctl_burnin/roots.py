@@ -139,7 +139,8 @@ def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]
     """
     found = tuple(findings)
     linked = _by_rules([finding for finding in found if not finding.verdict.admits])
-    for check in [check for check in causes if any(finding.check == check for finding in linked)]:
+    bad_checks = {finding.check for finding in linked}
+    for check in [check for check in causes if check in bad_checks]:
         for cause in causes[check]:
             linked = _with_cause(linked, check, cause)
     bad = iter(_same_fault(_flatten(linked)))

@@ -129,6 +129,7 @@ FABRIC: CommandTable = {
     "jobs": ("fabric_jobs:jobs", "List the jobs of UFM, or follow them to their end."),
     "restart": ("fabric_restart:restart", "Restart a UFM whose model of the fabric is stale."),
     "firmware": ("fabric_firmware:firmware", "List firmware of switches and transceivers; plan waves of switches."),
+    "upgrade": ("fabric_upgrade:upgrade", "Put new software on managed switches, in waves, through UFM."),
 }
 JOB: CommandTable = {
     "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),

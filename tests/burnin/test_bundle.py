@@ -237,6 +237,6 @@ def test_a_probe_that_did_not_measure_gives_the_reason() -> None:
 
 def test_root_needs_no_sudo() -> None:
     """Sudo stands in front only where it is needed."""
-    assert argv_for("root", privileged=True) == ("python3", "-")
-    assert argv_for("ops", privileged=True) == ("sudo", "-n", "python3", "-")
-    assert argv_for("ops", privileged=False) == ("python3", "-")
+    assert argv_for("root", privileged=True) == ("python3", "-I", "-S", "-")
+    assert argv_for("ops", privileged=True) == ("sudo", "-n", "python3", "-I", "-S", "-")
+    assert argv_for("ops", privileged=False) == ("python3", "-I", "-S", "-")

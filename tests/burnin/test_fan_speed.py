@@ -39,6 +39,83 @@ PSU0_fan1        | F5h | ns  | 29.60 | No Reading
 """Written by us after a list on OpenBMC's mailing list (lists.ozlabs.org/pipermail/openbmc)."""
 
 
+RECORDED = (
+    (
+        "pass",
+        "a test of a collector of sensors, from a Dell server",
+        """\
+Fan1             | 30h | ok  | 29.1 | 5400 RPM
+Fan2             | 31h | ok  | 29.2 | 5520 RPM
+Fan3             | 32h | ns  | 29.3 | No Reading
+""",
+    ),
+    (
+        "pass",
+        "notes on IPMI with Nagios: an ASRock server, its fans below the system board",
+        """\
+CPU1_FAN1        | 60h | ok  |  7.0 | 5000 RPM
+FRNT_FAN1        | 62h | ok  |  7.0 | 5200 RPM
+FRNT_FAN2        | 63h | ok  |  7.0 | 5000 RPM
+REAR_FAN1        | 66h | ns  |  7.0 | No Reading
+""",
+    ),
+    (
+        "pass",
+        "the same notes: a small Supermicro server",
+        """\
+FAN1             | 41h | ok  | 29.1 | 1300 RPM
+FAN2             | 42h | ok  | 29.2 | 1300 RPM
+FAN3             | 43h | ns  | 29.3 | No Reading
+FANA             | 44h | ns  | 29.4 | No Reading
+""",
+    ),
+    (
+        "pass",
+        "SONiC, a platform with two rotors a fan and a sensor of presence",
+        """\
+Fan2_Status      | 07h | ok  | 29.2 | Present
+Fan2_Front       | 0Eh | ok  | 29.2 | 12000 RPM
+Fan2_Rear        | 46h | ok  | 29.2 | 14700 RPM
+PSU2_Fan         | 3Dh | ok  | 10.2 | 16000 RPM
+""",
+    ),
+    (
+        "pass",
+        "a test of VMware's map of servers: `ipmitool sdr type Fan` of a Supermicro server",
+        """\
+FAN1             | 41h | ok  | 29.1 | 5800 RPM
+FAN2             | 42h | ok  | 29.2 | 5700 RPM
+RSC FAN          | 49h | ns  | 29.9 | No Reading
+""",
+    ),
+    (
+        "pass",
+        "a page on IPMI, PowerEdge R730",
+        """\
+Fan1             | 30h | ok  | 29.1 | 3600 RPM
+Fan2             | 31h | ok  | 29.2 | 3480 RPM
+""",
+    ),
+    (
+        "fail",
+        "OpenBMC of Nuvoton's BUV, whose fans stand while the BMC calls them ok",
+        """\
+Fan1             | 11h | ok  | 29.1 | 0 RPM
+Fan2             | 12h | ok  | 29.2 | 0 RPM
+Fan3             | 13h | ok  | 29.3 | 0 RPM
+Fan4             | 14h | ok  | 29.4 | 0 RPM
+""",
+    ),
+)
+"""Lists of public repositories, with the verdict that each must have, written before the check read them."""
+
+
+@pytest.mark.parametrize(("verdict", "source", "text"), RECORDED, ids=[source for _, source, _ in RECORDED])
+def test_recorded_fans_have_the_verdicts_of_their_table(verdict: str, source: str, text: str) -> None:
+    """Of servers by several makers; one of them has a sensor of presence and one speed for each rotor."""
+    assert {finding.verdict.value for finding in found(text)} == {verdict}, source
+
+
 def found(text: str) -> tuple[Finding, ...]:
     return CHECKS["fan_speed"].findings(readings(fans=lambda _: text), expected())
 

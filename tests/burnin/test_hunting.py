@@ -244,6 +244,20 @@ def test_a_hang_is_evidence_like_any_failure(outcome: TrialOutcome) -> None:
     assert accused(hunt) == {host("n0004")}
 
 
+@pytest.mark.parametrize("count", [4, 5, 7, 16])
+def test_a_host_that_others_wait_for_is_found_where_all_fit_in_one_group(count: int) -> None:
+    """Each group of all hosts hangs: smaller ones without it prove the others, and no healthy host is held."""
+    hunt = Hunt(names(count), Rules(most=64, screening=2))
+    while (asked := hunt.next()) is not None:
+        for group in asked.groups:
+            missing = tuple({"n0001"} & {*group})
+            outcome = TrialOutcome.HUNG if missing else TrialOutcome.PASSED
+            hunt.add([HuntResult(asked.number, group, outcome, None, missing)])
+    assert accused(hunt) == {host("n0001")}
+    assert hunt.answer().suspects == ()
+    assert {*hunt.answer().proven} == {*names(count)} - {"n0001"}
+
+
 def test_unmeasured_is_not_good() -> None:
     """A host with jobs that never report is asked a few times more, then called unmeasured, and nothing is decided."""
     hunt = Hunt(names(12), Rules(most=4))

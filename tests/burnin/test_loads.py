@@ -77,7 +77,7 @@ def test_a_pair_runs_every_rail_at_once_on_its_own_port() -> None:
     one = together(A, B)
     server, client = one.commands["a"], one.commands["b"]
     assert (server.role, client.role, list(one.commands)) == (ProcessRole.SERVER, ProcessRole.CLIENT, ["a", "b"])
-    assert server.argv == ("python3", "-")
+    assert server.argv == ("python3", "-I", "-S", "-")
     theirs, ours = spec(server)["probes"], spec(client)["probes"]
     assert [p["argv"] for p in ours] == [[*p["argv"], "10.0.0.1"] for p in theirs]
     assert [(p["argv"][2], p["argv"][4]) for p in theirs] == [("mlx5_0", "18515"), ("mlx5_3", "18516")]

@@ -192,3 +192,63 @@ def test_a_record_that_is_none_is_refused(text: str) -> None:
     """Only the file's absence means that nothing was promised."""
     with pytest.raises(ParseError):
         parse_pool_record(text)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A pool of a public report, and the gravest finding that its text must lead to."""
+
+    verdict: str
+    code: str
+    subject: str
+    source: str
+    text: str
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the check finds on a node whose role made this pool."""
+        pool = self.text.splitlines()[0].split()[1]
+        mounts: Edit = lambda text: text.replace('"source": "data', f'"source": "{pool}')  # noqa: E731 — of one word
+        return judged(
+            zpool_status=lambda _: self.text,
+            zpool_record=lambda text: text.replace('"pool": "data"', f'"pool": "{pool}"'),
+            zfs_mounts=mounts,
+        )
+
+
+def recordings() -> tuple[Recorded, ...]:
+    _, *blocks = (BROKEN / "recorded.txt").read_text().split("\n@ ")
+    found = []
+    for block in blocks:
+        head, _, text = block.partition("\n")
+        verdict, code, subject, source = (field.strip() for field in head.split(" | "))
+        found.append(Recorded(verdict, code, subject, source, text))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("one", recordings(), ids=lambda one: one.source)
+def test_recorded_pools_have_the_verdicts_of_their_table(one: Recorded) -> None:
+    """The part is named by its device, also where zpool shows a number, and a pool that calls itself online is read."""
+    verdicts = {finding.verdict.value for finding in one.findings}
+    assert one.verdict == max(verdicts, key=lambda value: Verdict(value).rank)
+    bad = {(finding.code.name, finding.subject) for finding in one.findings if finding.verdict.value == one.verdict}
+    assert (one.code, one.subject) in bad
+
+
+def test_a_disk_that_is_being_replaced_is_waited_for() -> None:
+    """It needs no other replacement: the new one is being filled."""
+    (one,) = [one for one in recordings() if one.subject == "old"]
+    (finding,) = [finding for finding in one.findings if finding.verdict is FAIL]
+    assert "is being replaced" in finding.cause
+    assert finding.remedy == "Wait for the resilver to complete."
+
+
+def test_a_suspended_pool_has_not_lost_data_as_far_as_is_known() -> None:
+    """Its list of errors cannot be read: that is no list of lost data, and nothing needs a copy."""
+    (one,) = [one for one in recordings() if "is suspended" in one.source]
+    codes = {finding.code for finding in one.findings}
+    assert Code.POOL_DATA_LOST not in codes
+    (pool,) = [finding for finding in one.findings if finding.code is Code.POOL_DEGRADED]
+    assert (
+        pool.cause == "the pool cannot report its errors: List of errors unavailable: pool I/O is currently suspended"
+    )

@@ -19,7 +19,7 @@ from clusterctl.operations.maintain import preview, resuming
 from clusterctl.operations.maintenance_change import changed_site
 from clusterctl.operations.maintenance_rollout import moved
 from clusterctl_cli.main import cli
-from tests.cli.nights import write
+from tests.cli.nights import NAMES, write
 
 PLAN = """\
 name: exporter-9101
@@ -28,6 +28,10 @@ change:
   variables: {node_exporter_listen_address: "0.0.0.0:9101"}
 waves: {canary: 2, by: nodes, size: 1}
 """
+
+
+def by_pod(pods: str) -> str:
+    return PLAN.replace("by: nodes", f"by: pod, pods: {pods}")
 
 
 @pytest.fixture
@@ -75,6 +79,12 @@ def test_each_wrong_field_has_its_line(site: Path, plan: Path) -> None:
         (PLAN.replace("change:\n", "change:\n  roles: [nvidia_driver]\n"), "requires nvidia_repository_url"),
         (PLAN.replace("by: nodes, size: 1", "by: percent, size: 101"), "5 waves.size: must be 100 at most"),
         (PLAN.replace("by: nodes", "by: pod"), "by: pod and pods go together"),
+        (by_pod("{p1: [A01], p2: ['B*']}"), "5 waves.pods.p2.0: no rack of the site is called 'B*'"),
+        (by_pod("{p1: ['A*'], p2: [A01]}"), "5 waves.pods.p2: rack A01 is in pod p1, too"),
+        (PLAN + "nodes: []\n", "6 nodes: must name at least 1"),
+        (PLAN + "select: []\n", "6 select: must name at least 1"),
+        (PLAN + "select: [rack=Z99]\n", "plan exporter-9101: select: no node meets 'rack=Z99'"),
+        (PLAN + "select: [colour=red]\n", "plan exporter-9101: select: 'colour=red' is no selector"),
         (PLAN.replace('  variables: {node_exporter_listen_address: "0.0.0.0:9101"}', "  settings: false"), "give what"),
     ],
 )
@@ -112,6 +122,25 @@ def test_a_node_that_is_not_gold_has_no_turn(site: Path, plan: Path) -> None:
     done = maintain(site, plan, "--dry-run")
     assert "left alone: n3: it is held by" in done.stdout
     assert "n4: wave 1: " in done.stdout
+
+
+def test_a_plan_of_no_node_does_not_begin(site: Path, plan: Path) -> None:
+    """Its name stays free, and the reason of the first node is in the message."""
+    for name in NAMES:
+        CliRunner().invoke(cli, ["hold", name, "--reason", "loose fan", "--yes", "--site", str(site)])
+    error = str(maintain(site, plan, "--yes").exception)
+    assert "no node of the plan can be changed; n1: it is held by" in error
+    assert maintain(site, "status").stdout.startswith("No plan has begun.")
+
+
+def test_nodes_without_a_place_are_no_wave_of_their_own(site: Path, plan: Path) -> None:
+    """Waves by rack of a sheet without racks would be one wave of the whole pool."""
+    sheet = site / "bmcs.csv"
+    sheet.write_text(sheet.read_text().replace(",A01,12", ",,").replace(",A01,16", ",A02,16"))
+    racks = refused(site, plan, PLAN.replace("by: nodes", "by: rack"))
+    assert "plan exporter-9101: waves: n3: in no rack of the plan" in racks
+    pods = refused(site, plan, by_pod("{p1: [A01]}"))
+    assert "plan exporter-9101: waves: n3 and 1 more: in no pod of the plan" in pods
 
 
 def test_a_plan_halts_where_its_canaries_fail_and_is_one_line(site: Path, plan: Path) -> None:

@@ -125,6 +125,28 @@ def test_storage_that_fails_on_one_host_suspects_its_mount() -> None:
     assert (found.cause.rule, found.cause.certainty, hosts(found)) == ("storage_of_one_host", Certainty.LIKELY, ["n2"])
 
 
+def test_hung_processes_in_a_file_systems_client_blame_the_storage() -> None:
+    """Their stack shows what they wait for; on several hosts no host is to blame, and without such a frame nothing is."""
+    task, frame = "INFO: task python3:7 blocked for more than 120 seconds.", " rpc_wait_bit_killable+0x24/0xa0 [sunrpc]"
+    one = judged(kernel("n1", 0, task), kernel("n1", 0, frame)).cause
+    assert (one.rule, one.failure, one.layer, one.action) == (
+        "hung_task", Failure.HANG, Layer.STORAGE, JobAction.RESTART_WITHOUT,
+    )  # fmt: skip
+    assert [suspect.host for suspect in one.suspects] == ["n1"]
+    both = judged(*(kernel(host, 0, line) for host in ("n1", "n2") for line in (task, frame))).cause
+    assert (both.layer, both.action, both.suspects) == (Layer.STORAGE, JobAction.WAIT, ())
+    assert judged(kernel("n1", 0, task)).cause.layer is Layer.UNKNOWN
+    assert judged(kernel("n1", 0, task), kernel("n2", 0, frame)).cause.layer is Layer.UNKNOWN
+    assert judged(kernel("n1", 0, task), kernel("n1", 600, frame)).cause.layer is Layer.UNKNOWN
+
+
+def test_a_broken_checkpoint_is_the_file_not_the_program() -> None:
+    """What the program raises because of the file comes after it."""
+    file = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
+    found = judged(job("n0", 0, file, rank=0), job("n0", 0, "KeyError: 'x'", rank=0)).cause
+    assert (found.rule, found.layer, found.action, found.suspects) == ("broken_file", Layer.DATA, JobAction.STOP, ())
+
+
 def test_no_number_at_one_step_on_several_hosts_is_the_program_or_its_data() -> None:
     found = judged(*(job(f"n{n}", n, NAN.format(2 * n), rank=2 * n) for n in range(3)), progress=Progress(iteration=41))
     assert (found.cause.layer, found.cause.certainty, found.cause.iteration) == (

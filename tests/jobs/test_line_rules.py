@@ -63,7 +63,6 @@ def test_most_rules_have_a_real_line() -> None:
         "cuda_illegal_access",
         "forward_order",
         "rerun_persistent",
-        "disk_full",
         "no_program",
         "segfault",
         "python_exception",

@@ -2,8 +2,9 @@
 
 Written from NVIDIA's public documentation, UFM Enterprise REST API Guide 6.12 to 6.22
 (https://docs.nvidia.com/networking/display/ufmenterpriserestapiv6221), and its public SDK
-(https://github.com/Mellanox/ufm_sdk_3.0: isolation through `unhealthy_ports`, tokens below `ufmRestV3`). What it does
-not have: actions, monitoring, and the delays of a real subnet manager.
+(https://github.com/Mellanox/ufm_sdk_3.0: isolation through `unhealthy_ports`, tokens below `ufmRestV3`; the actions
+`sw_upgrade` and `reboot` of scripts/ufm_devices, which ask for the capability of that name). What it does not have: other
+actions, monitoring, and the delays of a real subnet manager.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ NAMES = {110: "Symbol Error", 112: "Link Downed", 328: "Link is Up", 329: "Link 
 @dataclass
 class Ufm:
     """One UFM. `old`: events have their code in `type`, as before 6.17. `statuses`: answers of the next requests.
-    `jobs`: by number, how each is at the next looks, the last one for ever; `parts`: of a job. `dropped`: the next PUT is carried out and not answered. `marks`: every marking, as it was asked for.
+    `jobs`: by number, how each is at the next looks, the last one for ever; `parts`: of a job. `dropped`: the next order is carried out and not answered. `orders`: every
+    action as it was asked for, and `on_order` receives it with its job; `marks`: every marking, as it was asked for.
     """
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -41,6 +43,8 @@ class Ufm:
     jobs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     parts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     marks: list[tuple[str, str]] = field(default_factory=list)
+    orders: list[dict[str, Any]] = field(default_factory=list)
+    on_order: Callable[[dict[str, Any], str], None] = lambda _order, _job: None
     version: str = "6.18.0-5"
     old: bool = False
     statuses: list[int] = field(default_factory=list)
@@ -80,6 +84,8 @@ class Ufm:
             return 200, {"ufm_release_version": self.version, "opensm": "5.20.0_ef1f438", "plugins": {}}
         if method == "GET" and path.startswith("/jobs"):
             return self.jobs_at(path)
+        if (method, path) == ("POST", "/actions"):
+            return self.act(body)
         if path == "/app/unhealthy_ports":
             return self.mark(body) if method == "PUT" else (200, [_unhealthy(name) for name in self.unhealthy])
         return 404, {"error": f"no such resource: {path}"}
@@ -96,6 +102,23 @@ class Ufm:
             return 404, {"error": f"no such job: {number}"}
         looks = self.jobs[number]
         return 200, looks.pop(0) if len(looks) > 1 else looks[0]
+
+    def act(self, body: Any) -> tuple[int, Any]:
+        """Take an action on systems that have the capability, as a job."""
+        needed = {"sw_upgrade": {"username", "password", "path", "image", "protocol", "server"}, "reboot": set()}
+        action, ids = body.get("action"), body.get("object_ids", [])
+        able = [one["guid"] for one in self.systems if action in one.get("capabilities", [])]
+        if action not in needed or (body.get("object_type"), body.get("identifier")) != ("System", "id"):
+            return 400, "no such action"
+        if set(body.get("params", {})) != needed[action] or not set(ids) <= set(able):
+            return 400, f"{action} is not supported on {ids}: {body.get('params')}"
+        number = str(1 + max((int(one.partition(".")[0]) for one in self.jobs), default=40))
+        self.orders.append(body)
+        self.jobs[number] = [
+            {"ID": number, "Status": "Running", "Progress": 0, "Operation": action, "RelatedObjects": " ".join(ids)}
+        ]
+        self.on_order(body, number)
+        return 202, f"/ufmRest/jobs/{number}"
 
     def mark(self, body: Any) -> tuple[int, Any]:
         policy = body.get("ports_policy") if isinstance(body, dict) else None
@@ -140,12 +163,14 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = 401, "Unauthorized"
         else:
             status, answer = self.ufm.answer(self.command, f"/{rest}?{query}" if query else f"/{rest}", body)
-        if self.command == "PUT" and self.ufm.dropped:
+        if self.command in ("PUT", "POST") and self.ufm.dropped:
             self.ufm.dropped = False
             self.close_connection = True
             return
         text = json.dumps(answer).encode()
         self.send_response(status)
+        if status == 202:
+            self.send_header("Location", answer)
         if 300 <= status < 400:
             self.send_header("Location", "http://192.0.2.1/ufm")
         self.send_header("Content-Type", "application/json")

@@ -120,8 +120,10 @@ class World:
                     self.counts[end] = self.counts.get(end, 0) + int(9 * minutes)
 
     def seen(self) -> Fabric:
+        """The fabric as a sweep finds it: without devices that no link leads to."""
         links = tuple(one for one in self.fabric.links if one.a not in self.disabled and one.b not in self.disabled)
-        return Fabric(self.fabric.devices, links)
+        linked = {end.guid for link in links for end in (link.a, link.b)}
+        return Fabric({guid: one for guid, one in self.fabric.devices.items() if guid in linked}, links)
 
     @contextmanager
     def call(self) -> Iterator[None]:

@@ -106,8 +106,24 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     yield from (_unsound(disk) for disk in pool.disks if any(disk.errors) and disk not in lost)
     if pool.state != "ONLINE" and not lost:
         yield _degraded(pool)
-    if pool.errors != "No known data errors":
+    if pool.has_lost_data is None:
+        yield _suspended(pool)
+    elif pool.has_lost_data:
         yield _lost_data(pool)
+
+
+def _suspended(pool: PoolStatus) -> Finding:
+    remedy = f"seat the pool's disks again, then run zpool clear {pool.name}; if it stays so, reboot the node"
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.POOL_DEGRADED,
+        subject=pool.name,
+        cause=f"the pool cannot report its errors: {pool.errors}",
+        measured=pool.state,
+        expected="ONLINE",
+        remedy=remedy,
+    )
 
 
 def _lost_data(pool: PoolStatus) -> Finding:
@@ -127,6 +143,9 @@ def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:
     why = f" ({disk.note})" if disk.note and name == disk.name else ""
     cause = f"the disk is {disk.state}{why} in pool {pool.name}, which is {pool.state}"
     remedy = f"seat or replace the disk, then zpool replace {pool.name} {disk.name} NEW on the node"
+    if pool.is_replaced(disk):
+        cause = f"the disk is {disk.state} and is being replaced{why} in pool {pool.name}, which is {pool.state}"
+        remedy = pool.action or f"see with zpool status {pool.name} which disk of the replacement is away, and seat it"
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,

@@ -210,9 +210,11 @@ class Hunt:
         return sum(all(self._is_wide(group) for group in one.groups) for one in self._record.rounds.values())
 
     def _sizes(self, mine: Sequence[str], hosts: _Hosts) -> Sizes:
-        """Return the usual sizes, or so much smaller ones that each group has one suspect at most."""
+        """Return the usual sizes, or so much smaller ones that each group has one suspect at most, and one has none:
+        where all hosts fit in one group, each of them failed with the suspect.
+        """
         least, most = self._rules.least, self._rules.most
-        return Sizes(least, max(least, min(most, len(mine) // max(1, len(hosts.suspects)))))
+        return Sizes(least, max(least, min(most, len(mine) // (len(hosts.suspects) + 1))))
 
     def _apart(self, names: list[str], hosts: _Hosts, good: list[str]) -> list[str]:
         """Return the names with as many proven partners as groups with one suspect each need, if there are so many."""

@@ -52,9 +52,11 @@ def firmware(*, switches: tuple[str, ...], to: str, at_once: int, deadline: floa
 def _print(result: FirmwareResult, to: str) -> None:
     for one in result.switches:
         echo(f"{one.model}: {_versions(one)} (by {result.source})")
+    for one in result.software:
+        echo(f"software of {one.model}: {_versions(one)} (by UFM)")
     for one in result.transceivers:
         echo(f"transceivers {one.model}: {_versions(one)}")
-    for one in (*result.switches, *result.transceivers):
+    for one in (*result.switches, *result.software, *result.transceivers):
         _warn(one)
     if not to:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusterctl.cabling.isolation import tiers_of
@@ -22,12 +22,16 @@ class WaveRules:
     busy     hosts that must keep every rail, with the reason
     masters  devices at which a subnet manager is master
     at_once  switches of a wave
+    absent   pairs of switches, for each link between them that is out of use now
+    canary   whether the first wave is one switch
     """
 
     hosts: Mapping[Guid, str]
     busy: Mapping[str, str] = field(default_factory=dict)
     masters: Collection[Guid] = ()
     at_once: int = 4
+    absent: Sequence[tuple[Guid, Guid]] = ()
+    canary: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,23 @@ def plan_waves(fabric: Fabric, wanted: Iterable[Guid], rules: WaveRules) -> Swit
     waves: list[tuple[Guid, ...]] = []
     while left:
         wave: list[Guid] = []
-        most = rules.at_once if waves else 1
+        most = rules.at_once if waves or not rules.canary else 1
         for guid in left:
             if len(wave) < most and not bench.against(guid, wave):
                 wave.append(guid)
         waves.append(tuple(wave))
         left = [guid for guid in left if guid not in wave]
     return SwitchWaves(tuple(waves), refusals)
+
+
+def adapters_behind(fabric: Fabric) -> Mapping[Guid, frozenset[Guid]]:
+    """Return the adapters that are linked to each switch."""
+    found: dict[Guid, set[Guid]] = defaultdict(set)
+    for link in fabric.cables():
+        for near, far in ((link.a.guid, link.b.guid), (link.b.guid, link.a.guid)):
+            if fabric.devices[near].kind is DeviceKind.SWITCH and fabric.devices[far].kind is not DeviceKind.SWITCH:
+                found[near].add(far)
+    return {guid: frozenset(adapters) for guid, adapters in found.items()}
 
 
 class _Bench:
@@ -68,6 +82,9 @@ class _Bench:
         self._rules = rules
         self._links: dict[Guid, dict[Guid, int]] = defaultdict(dict)
         self._behind: dict[Guid, set[Guid]] = defaultdict(set)
+        self._absent: dict[Guid, int] = defaultdict(int)
+        for end in (end for pair in rules.absent for end in pair):
+            self._absent[end] += 1
         cables = fabric.cables()
         self._tiers = tiers_of(fabric, cables)
         switches = {guid for guid, one in fabric.devices.items() if one.kind is DeviceKind.SWITCH}
@@ -105,7 +122,7 @@ class _Bench:
         if shared := sorted(host for host in rails & others if host):
             return f"{shared[0]} would lose two rails"
         for other in sorted(self._links[guid].keys() - out):
-            all_ = sum(self._links[other].values())
+            all_ = sum(self._links[other].values()) + self._absent[other]
             kept = sum(links for end, links in self._links[other].items() if end not in out)
             if kept < KEPT * all_:
                 return f"{other} would keep {kept} of its {all_} links to switches"

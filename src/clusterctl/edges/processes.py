@@ -98,7 +98,7 @@ def run(argv: Sequence[str], deadline: Deadline, surroundings: Surroundings = DE
         stdin.write(surroundings.stdin)
         stdin.seek(0)
         with subprocess.Popen(
-            [sys.executable, "-I", "-c", text_of("node/processes.py"), seconds, *argv],
+            [sys.executable, "-I", "-S", "-c", text_of("node/processes.py"), seconds, *argv],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 
@@ -40,6 +40,7 @@ class Act(enum.StrEnum):
     PORT_DISABLE = "port.disable"
     PORT_ENABLE = "port.enable"
     UFM_RESTART = "ufm.restart"
+    SWITCH_UPGRADE = "switch.upgrade"
 
 
 INSTALL_ACTS = frozenset({Act.POWER_LOGIN, Act.INSTALL_PREPARE, Act.INSTALL_START, Act.INSTALL_RELEASE})
@@ -166,6 +167,32 @@ class PlaceDetails(Details):
     readdressed: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchUpgradeDetails(Details):
+    """What a switch was before new software, for a run that goes on after a kill.
+
+    label     its name
+    serial    as the fabric manager has it
+    software  the version that it ran
+    state     SENDING until the fabric manager has taken the order, then FOLLOWING
+    last_job  the highest number of a job of the manager before the order
+    job       the number of its own
+    rebooted  the reboot after it was ordered
+    links     Gb/s of each of its links that were up, by `GUID/port-GUID/port`
+    hosts     names of the hosts behind it, by the GUIDs of their adapters
+    """
+
+    label: str
+    serial: str
+    software: str
+    state: FlashState
+    last_job: int
+    job: str = ""
+    rebooted: bool = False
+    links: Mapping[str, float] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
+
+
 AnyDetails = (
     ImageDetails
     | PasswordDetails
@@ -176,6 +203,7 @@ AnyDetails = (
     | PowerDetails
     | PortDetails
     | PlaceDetails
+    | SwitchUpgradeDetails
     | CertificateDetails
 )
 DETAILS: Mapping[Act, type[Details]] = {
@@ -191,6 +219,7 @@ DETAILS: Mapping[Act, type[Details]] = {
     Act.PLACE_WRITE: PlaceDetails,
     Act.PORT_DISABLE: PortDetails,
     Act.PORT_ENABLE: PortDetails,
+    Act.SWITCH_UPGRADE: SwitchUpgradeDetails,
 }
 """The details of each act; an act that is not here has none."""
 

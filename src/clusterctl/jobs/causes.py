@@ -133,7 +133,10 @@ def memory(case: Case) -> Iterator[Candidate]:
     for one in case.of_layers(Layer.APPLICATION):
         if one.source is Source.KERNEL and one.rule == "kernel_node":
             yield replace(_from("host_memory", one), suspects=(_suspect(case, one),), action=JobAction.STOP)
-    for one in (*case.of_rules("slurm_out_of_memory")[:1], *case.of_rules("cuda_out_of_memory")[:1]):
+    for one in (
+        *case.of_rules("slurm_out_of_memory")[:1],
+        *case.of_rules("cuda_out_of_memory", "nccl_cuda_memory")[:1],
+    ):
         yield replace(_from("memory_used_up", one), action=JobAction.STOP)
     if case.evidence.scheduler.state == "OUT_OF_MEMORY" and not case.of_rules("slurm_out_of_memory"):
         yield Candidate(
@@ -242,12 +245,14 @@ def _in_common(pairs: Iterable[frozenset[str]]) -> tuple[str, int]:
 
 
 def programs(case: Case) -> Iterator[Candidate]:
-    """Blame the program for an exception: proven on several ranks, likely on one; then data loader and framework."""
+    """Blame broken files, the data loader, the program for an exception (proven on several ranks), the framework."""
+    for one in case.of_rules("broken_file")[:1]:
+        yield replace(_from("broken_file", one), action=JobAction.STOP)
+    for one in case.of_rules("data_loader")[:1]:
+        yield replace(_from("data_loader", one), action=JobAction.STOP, suspects=(_suspect(case, one),))
     exceptions = case.of_rules("python_exception")
     if exceptions:
         yield _exception(exceptions)
-    for one in case.of_layers(Layer.DATA)[:1]:
-        yield replace(_from("data_loader", one), action=JobAction.STOP, suspects=(_suspect(case, one),))
     for one in case.of_layers(Layer.FRAMEWORK)[:1]:
         again = bool(case.earlier(one.rule))
         yield replace(

@@ -41,6 +41,15 @@ _CORRECTED_PCIE = Meaning(
     source="linux: drivers/pci/pcie/aer.c",
 )
 
+_HUNG_TASK = re.compile(r"^INFO: task (?P<task>.{1,64}):\d{1,10} blocked for more than \d{1,6} seconds")
+_STORAGE_FRAME = re.compile(
+    r"\b(?P<frame>(?:nfs\d?|rpc_wait|ptlrpc|cl_sync_io|ll_file|fuse|ceph)_\w{1,80})(?:\+0x|\))"
+    r"|\b(?P<symbol>\w{1,80})\+0x[0-9a-f/x]{1,40} "
+    r"\[(?:nfs|nfsv[34]|sunrpc|lustre|ptlrpc|zfs|fuse|ceph|beegfs|mmfs26|wekafsio)\]"
+)
+"""A frame of a stack in the client of a file system. Source: kernel/hung_task.c prints the stack below the message."""
+HUNG_TASK, STORAGE_FRAME = "kernel_hung_task", "kernel_storage_frame"
+
 
 def message_of(line: str) -> str:
     """Return the kernel's own text of a line: without time, facility, host and `kernel:`."""
@@ -64,10 +73,32 @@ def kernel_meaning(line: str) -> Meaning | None:
         return xid_meanings(found)[0]
     for sxid in sxids(message):
         return _switch_meaning(sxid)
+    if (hung := _hung_meaning(text)) is not None:
+        return hung
     hit = shipped_rules().match(text)
     if hit is not None:
         return _rule_meaning(hit)
     return _CORRECTED_PCIE if _CORRECTED.search(text) else None
+
+
+def _hung_meaning(text: str) -> Meaning | None:
+    """Return the meaning of a hung task's message, or of a frame of its stack: both are context of each other."""
+    if match := _HUNG_TASK.match(text):
+        rule, part, what = HUNG_TASK, match["task"], f"process {match['task']} has waited in the kernel for minutes"
+    elif match := _STORAGE_FRAME.search(text):
+        part = match["frame"] or match["symbol"]
+        rule, what = STORAGE_FRAME, f"a process was in {part}, in the client of a file system"
+    else:
+        return None
+    return Meaning(
+        rule=rule,
+        blame=Blame(Layer.STORAGE if rule == STORAGE_FRAME else Layer.UNKNOWN, Certainty.UNKNOWN, Role.CONTEXT),
+        failure=Failure.HANG,
+        meaning=what,
+        remedy="read the stack below the message: it names what the process waits for",
+        source="linux: kernel/hung_task.c; aws/aws-parallelcluster#1150; openzfs/zfs#3997",
+        parts={"program": part},
+    )
 
 
 def process_of(rule: str, line: str) -> str:

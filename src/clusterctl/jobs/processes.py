@@ -1,4 +1,4 @@
-"""Rules that find the rank that is kept off the processor: by a signal, or by the quota of its cgroup."""
+"""Rules that find a process that does not run: a signal, a cgroup's quota, or a wait in the kernel holds it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
-from clusterctl.jobs.case import Case
-from clusterctl.jobs.evidence import RankProcess
+from clusterctl.jobs.case import TOGETHER, Case, when
+from clusterctl.jobs.evidence import Observation, RankProcess
+from clusterctl.jobs.kernel_lines import HUNG_TASK, STORAGE_FRAME
 
 HELD_BACK = 0.25
 """A rank that its quota stops in this share of the periods is held back."""
@@ -50,6 +51,40 @@ def throttled_ranks(case: Case) -> Iterator[Candidate]:
         )
 
 
+def hung_tasks(case: Case) -> Iterator[Candidate]:
+    """Blame the storage where the kernel of a host reports a hung process, and its stack is in a file system's client.
+
+    On several hosts it is their common storage, and no host is to blame.
+    """
+    waiting: dict[str, Observation] = {}
+    for hung in (one for one in case.observations if one.rule == HUNG_TASK):
+        if any(_is_of_its_stack(frame, hung) for frame in case.observations):
+            waiting.setdefault(hung.host, hung)
+    if not waiting:
+        return
+    first = min(waiting.values(), key=when)
+    several = len(waiting) > 1
+    yield Candidate(
+        rule="hung_task",
+        error=HUNG_TASK,
+        failure=Failure.HANG,
+        layer=Layer.STORAGE,
+        certainty=Certainty.LIKELY,
+        cause=f"{first.meaning.parts['program']} waits in the client of a file system",
+        action=JobAction.WAIT if several else JobAction.RESTART_WITHOUT,
+        remedy="check the storage servers and the network to them" + ("; drain no host for it" if several else ""),
+        suspects=() if several or not first.host else (Suspect(host=first.host),),
+        at=first.at,
+        because=(f"the kernels of {len(waiting)} hosts report hung processes with such a stack",) if several else (),
+        first=first,
+    )
+
+
+def _is_of_its_stack(frame: Observation, hung: Observation) -> bool:
+    """Return whether a frame may be of the stack that the kernel printed below the message of a hung process."""
+    return frame.rule == STORAGE_FRAME and frame.host == hung.host and abs(when(frame) - when(hung)) <= TOGETHER
+
+
 def _few(case: Case, found: Sequence[RankProcess]) -> bool:
     return bool(found) and len(found) <= len(case.evidence.processes) * _SMALL
 
@@ -63,4 +98,4 @@ def _listed(found: Sequence[RankProcess]) -> str:
     return ", ".join(str(one.rank) for one in found[:8]) + more
 
 
-PROCESSES: tuple[Callable[[Case], Iterator[Candidate]], ...] = (stopped_ranks, throttled_ranks)
+PROCESSES: tuple[Callable[[Case], Iterator[Candidate]], ...] = (stopped_ranks, throttled_ranks, hung_tasks)

@@ -85,11 +85,18 @@ def reboot_cap(context: SiteContext) -> PermitPool:
 
     Its activity is read where the site names `fabric.sminfo`.
     """
+    pace, reboots = subnet_manager_pace(context), context.site.settings.fabric.reboots
+    if pace is None:
+        return reboot_pool(context.journal, reboots, context.on_wait)
+    return reboot_pool(context.journal, reboots, context.on_wait, pace)
+
+
+def subnet_manager_pace(context: SiteContext) -> SubnetManagerPace | None:
+    """Return what slows work down while the subnet manager is busy; None where the site names no `fabric.sminfo`."""
     fabric = context.site.settings.fabric
     if not fabric.sminfo:
-        return reboot_pool(context.journal, fabric.reboots, context.on_wait)
-    pace = SubnetManagerPace(SminfoReader(fabric.sminfo), fabric.sm_busy, context.on_wait)
-    return reboot_pool(context.journal, fabric.reboots, context.on_wait, pace)
+        return None
+    return SubnetManagerPace(SminfoReader(fabric.sminfo), fabric.sm_busy, context.on_wait)
 
 
 class StepFactory:

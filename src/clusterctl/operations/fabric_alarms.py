@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.ufm.readers import UfmJobs, UfmLinks, UfmSystems, alarm_readers
+from clusterctl.edges.ufm.readers import UfmJobs, UfmLinks, UfmSystems, UfmUpdater, alarm_readers, switch_image
 from clusterctl.edges.ufm.service import UfmService
 from clusterctl.fleet.errors import UsageError
+from clusterctl.operations.compose import subnet_manager_pace
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.switch_upgrade import SwitchServices
 from clusterctl.operations.ufm_restart import UfmRestart
 from clusterctl.ports import AlarmReader, JobReader, LinkModel, SystemReader
 
@@ -26,6 +28,22 @@ def site_systems(context: SiteContext) -> SystemReader | None:
     """Return the reader of the switches that the site's fabric manager has; None where it has none."""
     settings = context.site.settings.fabric.ufm
     return UfmSystems(context.site, settings, CLOCK) if settings is not None else None
+
+
+def site_switch_services(context: SiteContext, version: str) -> SwitchServices:
+    """Return what updates the site's switches to a version. Raise `UsageError` where the site does not name how."""
+    ufm, software = context.site.settings.fabric.ufm, context.site.settings.fabric.switch_software
+    if ufm is None or software is None:
+        where = context.site.where("fabric", "ufm" if ufm is None else "switch_software")
+        remedy = "name fabric.ufm and fabric.switch_software (docs/how-to/fabric-firmware.md)"
+        raise UsageError("the site does not name how switches get software", where=where, remedy=remedy)
+    return SwitchServices(
+        systems=UfmSystems(context.site, ufm, CLOCK),
+        jobs=UfmJobs(context.site, ufm, CLOCK),
+        updater=UfmUpdater(context.site, ufm, CLOCK),
+        image=switch_image(context.site, software, version),
+        pace=subnet_manager_pace(context),
+    )
 
 
 def site_ufm_restart(context: SiteContext) -> UfmRestart:

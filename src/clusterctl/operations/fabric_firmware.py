@@ -66,12 +66,13 @@ class ModelFirmware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmwareResult:
-    """`source`: where the versions of switches are from. `waves`: names of switches, in order; `refusals`: why others
-    cannot go out of service now.
+    """`source`: where the versions of switches are from. `software`: of the switches that have an operating system, by
+    UFM. `waves`: names of switches, in order; `refusals`: why others cannot go out of service now.
     """
 
     source: str
     switches: tuple[ModelFirmware, ...]
+    software: tuple[ModelFirmware, ...]
     transceivers: tuple[ModelFirmware, ...]
     waves: tuple[tuple[str, ...], ...] = ()
     refusals: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class FirmwareResult:
     @property
     def exit_code(self) -> int:
         """1 where a model is half updated, a version is unknown, or a switch cannot go out of service."""
-        models = (*self.switches, *self.transceivers)
+        models = (*self.switches, *self.software, *self.transceivers)
         return 1 if self.refusals or any(one.is_half_updated or one.unknown for one in models) else 0
 
 
@@ -89,6 +90,7 @@ class _Switch:
     name: str
     model: str
     firmware: str
+    software: str
 
 
 def run(
@@ -107,14 +109,15 @@ def run(
         result = FirmwareResult(
             source="UFM" if systems is not None else "the last db_csv that was observed",
             switches=_models((one.model, one.name, one.firmware) for one in switches),
+            software=_models((one.model, one.name, one.software) for one in switches if one.software),
             transceivers=_models(_modules(context, labels)),
         )
         if not request.to:
             return result
         rules = WaveRules(
-            hosts=_hosts(context, seen, labels),
-            busy=_busy(context, adapters, deadline),
-            masters=_masters(context, seen),
+            hosts=hosts_behind(context, seen, labels),
+            busy=busy_hosts(context, adapters, deadline),
+            masters=masters_seen(context, seen),
             at_once=request.at_once,
         )
     wanted, refusals = _wanted(switches, request)
@@ -123,6 +126,7 @@ def run(
     return FirmwareResult(
         source=result.source,
         switches=result.switches,
+        software=result.software,
         transceivers=result.transceivers,
         waves=tuple(tuple(names[guid] for guid in wave) for wave in found.waves),
         refusals=refusals | {names[guid]: _with_names(reason, names) for guid, reason in found.refusals.items()},
@@ -149,7 +153,8 @@ def _switches(
         system = managed.get(guid) or managed.get(device.system_guid or guid)
         model = (system.model if system else "") or (f"device 0x{device.device_id:x}" if device.device_id else "switch")
         firmware = system.firmware if system else observed.get(str(guid), "")
-        found.append(_Switch(guid, labels.device(guid), model, firmware))
+        software = system.software if system else ""
+        found.append(_Switch(guid, labels.device(guid), model, firmware, software))
     return tuple(sorted(found, key=lambda one: natural_key(one.name)))
 
 
@@ -195,21 +200,23 @@ def _wanted(switches: Iterable[_Switch], request: FirmwareRequest) -> tuple[list
     return [one.guid for one in chosen if one.firmware and one.firmware != request.to], unknown
 
 
-def _hosts(context: SiteContext, seen: Fabric, labels: FabricLabels) -> dict[Guid, str]:
+def hosts_behind(context: SiteContext, seen: Fabric, labels: FabricLabels) -> dict[Guid, str]:
     """Return the site's node of each adapter, by the BMC's inventory, else by its name in the plan or the fabric."""
     nodes = context.states(context.names())
     known = set(context.names())
-    by_bmc = {hca.guid: node.name for node in nodes for hca in (node.inventory.hcas if node.inventory else ()) or ()}
-    found: dict[Guid, str] = {}
+    reported = (
+        (hca.guid, node.name) for node in nodes for hca in (node.inventory.hcas if node.inventory else ()) or ()
+    )
+    found = {guid: name for guid, name in reported if guid is not None}
     for guid, device in seen.devices.items():
-        if device.kind is not DeviceKind.SWITCH and not device.is_aggregation:
-            name = by_bmc.get(guid) or labels.box(guid).split(" ")[0]
+        if guid not in found and device.kind is not DeviceKind.SWITCH and not device.is_aggregation:
+            name = labels.box(guid).split(" ")[0]
             if name in known:
                 found[guid] = name
     return found
 
 
-def _busy(context: SiteContext, adapters: Adapters, deadline: Deadline) -> dict[str, str]:
+def busy_hosts(context: SiteContext, adapters: Adapters, deadline: Deadline) -> dict[str, str]:
     """Return the nodes that have jobs, or may have, with the reason."""
     scheduler = adapters.scheduler
     known: Mapping[str, Occupancy] = scheduler.look(deadline).value if scheduler is not None else {}
@@ -223,7 +230,7 @@ def _busy(context: SiteContext, adapters: Adapters, deadline: Deadline) -> dict[
     return found
 
 
-def _masters(context: SiteContext, seen: Fabric) -> frozenset[Guid]:
+def masters_seen(context: SiteContext, seen: Fabric) -> frozenset[Guid]:
     """Return the device at which the last watch saw the master subnet manager."""
     payloads = (event.payload for event in context.journal.latest(Stream.FABRIC, Kind.FABRIC_MASTER_SEEN))
     ports = {payload.guid for payload in payloads if isinstance(payload, FabricMasterSeen)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
-from clusterctl.edges.site.maintenance_plan import read_plan
+from clusterctl.edges.site.maintenance_plan import EXPLAINED, read_plan
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.decisions.maintain import require_fit
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.maintenance.forecast import Forecast, forecast, measured
-from clusterctl.fleet.maintenance.plan import MaintenancePlan, PlanNode, Waves, wave_label, waves
+from clusterctl.fleet.maintenance.plan import GroupedBy, MaintenancePlan, PlanNode, Waves, unplaced, wave_label, waves
 from clusterctl.fleet.maintenance.progress import Progress
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered, PlanStage, Turn
@@ -104,7 +104,8 @@ def expected(context: SiteContext, request: MaintainRequest) -> Forecast:
     histories = (context.journal.history(Stream.NODE, node.id) for node in _newest_gold(context))
     batch = {step: size for step in Step if (size := asdict(context.site.settings.batch).get(step.value))}
     seconds = measured(histories, suite_of(context.site, request.plan))
-    return forecast(tuple(wave for wave in left if wave), STEPS, seconds, batch)
+    found = forecast(tuple(wave for wave in left if wave), STEPS, seconds, batch)
+    return found if request.back else replace(found, without=request.plan.change.of_machines)
 
 
 def run(context: SiteContext, request: MaintainRequest, control: Control) -> Result:
@@ -217,9 +218,28 @@ def _new(context: SiteContext, plan: MaintenancePlan) -> _Prepared:
     states = context.states(node.name for node in context.nodes() if node.name in chosen & listed)
     skipped = dict(_unfit(states, plan.name))
     racks = {node.name: node.rack for node in context.site.nodes}
-    able = [PlanNode(name=node.name, rack=racks[node.name], sku=node.sku) for node in states]
-    made = waves(plan.waves, [node for node in able if node.name not in skipped])
+    able = [
+        PlanNode(name=node.name, rack=racks[node.name], sku=node.sku) for node in states if node.name not in skipped
+    ]
+    _require_waves(plan, able, skipped)
+    made = waves(plan.waves, able)
     return _Prepared(waves=made, left=frozenset(name for wave in made for name in wave), skipped=skipped, before=None)
+
+
+def _require_waves(plan: MaintenancePlan, able: Sequence[PlanNode], skipped: Mapping[str, str]) -> None:
+    """Raise `UsageError` where no node can be changed, or where waves by rack or pod leave a node out."""
+    if not able:
+        why = next((f"; {name}: {text}" for name, text in skipped.items()), "")
+        remedy = f"clusterctl nodes prints where the nodes stand; the plan takes gold ones ({EXPLAINED})"
+        raise UsageError(f"no node of the plan can be changed{why}", where=f"plan {plan.name}", remedy=remedy)
+    if lost := unplaced(plan.waves, able):
+        by = plan.waves.by.value
+        remedy = {
+            GroupedBy.RACK: "write its rack into the site's sheet, or make the waves by nodes",
+            GroupedBy.POD: "add its rack to waves.pods, or choose the plan's nodes by nodes or select",
+        }[plan.waves.by]
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise UsageError(f"{lost[0]}{more}: in no {by} of the plan", where=f"plan {plan.name}: waves", remedy=remedy)
 
 
 def _chosen(context: SiteContext, plan: MaintenancePlan) -> set[str]:
@@ -229,7 +249,10 @@ def _chosen(context: SiteContext, plan: MaintenancePlan) -> set[str]:
     matched = matching(names, plan.nodes, where) if plan.nodes else set(names)
     if not plan.select:
         return matched
-    return matched & set(selected_names(context, plan.nodes, plan.select, where))
+    try:
+        return matched & set(selected_names(context, plan.nodes, plan.select, where))
+    except UsageError as error:
+        raise UsageError(error.message, where=f"plan {plan.name}: select", remedy=error.remedy) from error
 
 
 def _way_back(context: SiteContext, before: Progress) -> _Prepared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
@@ -83,6 +83,30 @@ class JobReader(Protocol):
         ...
 
     def job(self, id_: str, deadline: Deadline) -> Observed[ManagerJob]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchImage:
+    """Where switches load new software from. `protocol`: scp or ftp; `path`: the folder; `name`: the file."""
+
+    protocol: str
+    server: str
+    user: str
+    password: str = field(repr=False)
+    path: str
+    name: str
+
+
+class SwitchUpdater(Protocol):
+    """Orders a fabric manager to act on a switch. Raises `OutcomeUnknownError` where it may have taken the order."""
+
+    def upgrade(self, switch: Guid, image: SwitchImage, deadline: Deadline) -> str:
+        """Let the switch load and install the image; return the number of the manager's job."""
+        ...
+
+    def reboot(self, switch: Guid, deadline: Deadline) -> str:
+        """Reboot the switch; return the number of the manager's job."""
+        ...
 
 
 class ManagerService(Protocol):

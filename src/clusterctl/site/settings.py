@@ -18,7 +18,7 @@ from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import JobSettings, NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.tickets import TicketSettings
-from clusterctl.site.ufm import UfmSettings, WatchSettings
+from clusterctl.site.ufm import SwitchSoftwareSettings, UfmSettings, WatchSettings
 from clusterctl.site.urls import open_journal_url
 from clusterctl.site.web import WebSettings
 
@@ -60,6 +60,9 @@ class FabricSettings:
         Positive, Field(description="packets a second of the subnet manager above which a quarter of them may")
     ] = 500
     ufm: Annotated[UfmSettings | None, Field(description="the UFM that manages this fabric, where there is one")] = None
+    switch_software: Annotated[
+        SwitchSoftwareSettings | None, Field(description="images of the switches' software, and where they are")
+    ] = None
     watch: Annotated[WatchSettings | None, Field(description="what fabric watch does about bad links")] = None
 
 

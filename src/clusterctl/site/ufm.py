@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clusterctl.site.fields import Fingerprint, Flag, Positive, Secret, Words, section, shaped
+from clusterctl.site.fields import FileName, Fingerprint, Flag, Positive, Secret, Words, section, shaped
+from clusterctl.site.network import Ip
 from clusterctl.site.urls import plain_url
 
 
@@ -30,6 +32,25 @@ class WatchSettings:
     adaptive: Annotated[
         Flag, Field(description="switches may route adaptively: a low rate in that load is no fault")
     ] = True
+
+
+ImageVersion = Annotated[
+    str, AfterValidator(shaped(r"[0-9][0-9A-Za-z.]{0,39}", "a version as UFM shows it, like 3.12.2002, in quotes"))
+]
+ImageFolder = Annotated[str, AfterValidator(shaped(r"/[\w./ +-]{0,199}", "a folder of the server, like /images"))]
+
+
+@section
+class SwitchSoftwareSettings:
+    """Where managed switches load new software from, ordered by UFM. Without `act: true` nothing is updated."""
+
+    act: Annotated[Flag, Field(description="update switches")] = False
+    server: Ip
+    protocol: Literal["scp", "ftp"] = "scp"
+    user: Annotated[str, Field(min_length=1, max_length=200)]
+    password: Secret
+    path: ImageFolder
+    images: Annotated[Mapping[ImageVersion, FileName], Field(min_length=1, description="file of each version")]
 
 
 @section

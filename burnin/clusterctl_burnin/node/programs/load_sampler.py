@@ -13,7 +13,6 @@ The document holds what rose, with the second of it, and the highest values: its
 
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import json
@@ -483,15 +482,12 @@ def listen(address: str) -> socket.socket:
 
 def main(argv: Sequence[str], root: Path = Path("/"), address: str = ADDRESS) -> int:
     """Sample until the document is asked for, or the limit is reached."""
-    parser = argparse.ArgumentParser("load-sampler")
-    for name in ("interval", "slow", "limit"):
-        parser.add_argument(name, type=float)
-    chosen = parser.parse_args(argv)
+    interval, slow, limit = map(float, argv)
     server = listen(address)
-    sampler = Sampler(root, chosen.interval, chosen.slow)
+    sampler = Sampler(root, interval, slow)
     sampler.gpus.start()
     try:
-        serve(sampler, server, chosen.limit)
+        serve(sampler, server, limit)
     finally:
         sampler.gpus.table.kill()
         sampler.gpus.links.kill()

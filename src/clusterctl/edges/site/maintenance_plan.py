@@ -24,7 +24,7 @@ from clusterctl.site.configure import RoleNames
 from clusterctl.site.fields import Count, FileName, Flag, Positive, Words, section, unique
 
 EXPLAINED = "docs/how-to/maintain.md"
-_Names = Annotated[tuple[Words, ...], AfterValidator(unique)]
+_Names = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(unique)]
 
 
 @section
@@ -130,6 +130,7 @@ def _problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple
             text = f"{name} is not changed by the plan"
             yield document.where("rollback", "variables", name), RoleProblem(name, text, "take it out of rollback")
     yield from _lacking(site, document, found)
+    yield from _wrong_pods(site, document, found)
     yield from _other_problems(site, document, found)
 
 
@@ -144,6 +145,24 @@ def _lacking(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[
     for problem in wrong_choice(choice, given, shipped_roles()):
         if problem.about in found.change.roles:
             yield document.where("change", "roles", found.change.roles.index(problem.about)), problem
+
+
+def _wrong_pods(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, RoleProblem]]:
+    """Yield the patterns of pods that match no rack of the site, or a rack of an earlier pod."""
+    racks = {node.rack for node in site.nodes if node.rack}
+    taken: dict[str, str] = {}
+    for pod, patterns in found.waves.pods.items():
+        own = {rack for pattern in patterns for rack in fnmatch.filter(racks, pattern)}
+        for number, pattern in enumerate(patterns):
+            if not fnmatch.filter(racks, pattern):
+                problem = RoleProblem(
+                    pattern, f"no rack of the site is called {pattern!r}", "clusterctl nodes lists racks"
+                )
+                yield document.where("waves", "pods", pod, number), problem
+        for rack in sorted(own & taken.keys()):
+            problem = RoleProblem(rack, f"rack {rack} is in pod {taken[rack]}, too", "keep it in one pod")
+            yield document.where("waves", "pods", pod), problem
+        taken |= dict.fromkeys(own, pod)
 
 
 def _other_problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, RoleProblem]]:

@@ -133,7 +133,7 @@ class ParamikoShell:
     def _guarded(self, argv: Sequence[str], seconds: float) -> str:
         """Return the command line behind the supervisor; behind sudo, so that it may kill what sudo started."""
         sudo = _SUDO if tuple(argv[: len(_SUDO)]) == _SUDO else ()
-        guard = ("python3", "-c", self._supervisor, f"{seconds:.0f}")
+        guard = ("python3", "-I", "-S", "-c", self._supervisor, f"{seconds:.0f}")
         return shlex.join((*sudo, *guard, *argv[len(sudo) :]))
 
 

@@ -24,6 +24,7 @@ from clusterctl.fleet.errors import (
     BusyError,
     EdgeError,
     OutcomeUnknownError,
+    ParseError,
     UnreachableError,
     UsageError,
 )
@@ -31,11 +32,13 @@ from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedPort, 
 from clusterctl.fleet.fabric.manager_jobs import ManagerJob
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.fleet.node import Guid
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.peer_json import JsonLimits, read_json
 from clusterctl.formats.ufm.rest import (
     JOB_ID,
+    job_of_action,
     read_alarms,
     read_events,
     read_job,
@@ -47,6 +50,7 @@ from clusterctl.formats.ufm.rest import (
     read_version,
 )
 from clusterctl.ports import Clock, Deadline
+from clusterctl.ports.fabric import SwitchImage
 
 T = TypeVar("T")
 
@@ -144,6 +148,36 @@ class UfmApi:
         """Mark a port healthy again."""
         self._mark({"ports": [_name(port)], "ports_policy": "HEALTHY"}, deadline)
 
+    def upgrade(self, switch: Guid, image: SwitchImage, deadline: Deadline) -> str:
+        """Let a switch load and install an image; return the job's number.
+
+        Action and parameters: https://github.com/Mellanox/ufm_sdk_3.0, scripts/ufm_devices/sw_upgrade_action.py.
+        """
+        self._redact.add([image.password])
+        params = {
+            "username": image.user,
+            "password": image.password,
+            "path": image.path,
+            "image": image.name,
+            "protocol": image.protocol,
+            "server": image.server,
+        }
+        return self._act({"action": "sw_upgrade", "params": params}, switch, deadline)
+
+    def reboot(self, switch: Guid, deadline: Deadline) -> str:
+        """Reboot a switch; return the job's number (scripts/ufm_devices/reboot_action.py of NVIDIA's SDK)."""
+        return self._act({"action": "reboot"}, switch, deadline)
+
+    def _act(self, action: dict[str, Any], switch: Guid, deadline: Deadline) -> str:
+        """Order an action on one system. Raise `OutcomeUnknownError` where UFM may have taken it."""
+        target = {"object_type": "System", "identifier": "id", "object_ids": [str(switch)], "description": "clusterctl"}
+        answer = self._answer("POST", "/actions", deadline, json=action | target)
+        where = f"{self._connection.base}/actions"
+        try:
+            return job_of_action(answer.location, answer.body.decode(errors="replace"), where)
+        except ParseError as error:
+            raise OutcomeUnknownError(error.message, where=where, remedy=error.remedy) from None
+
     def _mark(self, content: dict[str, Any], deadline: Deadline) -> None:
         self._send("PUT", "/app/unhealthy_ports", deadline, json=content)
 
@@ -158,6 +192,9 @@ class UfmApi:
         return Observed(found, (Evidence(f"GET {path}", self.url, at, self._connection.origin, content),))
 
     def _send(self, method: str, path: str, deadline: Deadline, **content: Any) -> bytes:
+        return self._answer(method, path, deadline, **content).body
+
+    def _answer(self, method: str, path: str, deadline: Deadline, **content: Any) -> _Answer:
         deadline.check("asking UFM")
         count(Asked.UFM)
         deadline = deadline.within(REQUEST_SECONDS)
@@ -170,7 +207,7 @@ class UfmApi:
             raise self._lost(method, where, error) from None
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise self._refusal(status, body, location, where)
-        return body
+        return _Answer(body, location)
 
     def _lost(self, method: str, where: str, error: requests.RequestException) -> EdgeError:
         untrusted = distrust(causes(error), "UFM", "fabric.ufm.ca_file", "fabric.ufm.tls_fingerprint")
@@ -178,7 +215,7 @@ class UfmApi:
             untrusted.where = self.url
             return untrusted
         if method != "GET" and not isinstance(error, requests.exceptions.ConnectTimeout):
-            remedy = "nothing: the next run reads how the port is first"
+            remedy = "nothing: the next run looks at what came of it first"
             return OutcomeUnknownError(f"UFM's answer was lost ({type(error).__name__})", where=where, remedy=remedy)
         remedy = "check fabric.ufm.url, the network, and that UFM runs: ufm_ha_cluster status, on its host"
         return UnreachableError(f"UFM does not answer ({type(error).__name__})", where=where, remedy=remedy)
@@ -196,6 +233,14 @@ class UfmApi:
             return BusyError(f"UFM cannot answer now (HTTP {status})", where=where, remedy=remedy)
         reason = visible_line(self._redact(body[:4096].decode(errors="replace")), _SHOWN)
         return EdgeError(f"UFM refuses (HTTP {status}): {reason or 'no reason'}", where=where, remedy="see UFM's log")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """`location`: the header Location; empty where there is none."""
+
+    body: bytes
+    location: str
 
 
 class _Token(requests.auth.AuthBase):

@@ -8,15 +8,18 @@ from datetime import tzinfo
 from pathlib import Path
 
 from clusterctl.edges.site import Site
+from clusterctl.edges.site.secrets import resolve
 from clusterctl.edges.ufm import site_ufm
 from clusterctl.edges.ufm.api import time_zone
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedSystem
 from clusterctl.fleet.fabric.manager_jobs import ManagerJob
 from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.fleet.node import Guid
 from clusterctl.formats.ufm.event_log import parse_event_log
 from clusterctl.ports import AlarmReader, Clock, Deadline
-from clusterctl.site.ufm import UfmSettings
+from clusterctl.ports.fabric import SwitchImage
+from clusterctl.site.ufm import SwitchSoftwareSettings, UfmSettings
 
 MAX_LOG = 64 << 20
 """Bytes of the end of the log that are read."""
@@ -81,6 +84,41 @@ class UfmJobs:
         """Return one job."""
         with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
             return ufm.job(id_, deadline.within(self.settings.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class UfmUpdater:
+    """Implements `ports.SwitchUpdater` by the REST API."""
+
+    site: Site
+    settings: UfmSettings
+    clock: Clock
+
+    def upgrade(self, switch: Guid, image: SwitchImage, deadline: Deadline) -> str:
+        """Let the switch load and install the image; return the job's number."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.upgrade(switch, image, deadline.within(self.settings.seconds))
+
+    def reboot(self, switch: Guid, deadline: Deadline) -> str:
+        """Reboot the switch; return the job's number."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.reboot(switch, deadline.within(self.settings.seconds))
+
+
+def switch_image(site: Site, settings: SwitchSoftwareSettings, version: str) -> SwitchImage:
+    """Return the image of a version; reads the password of its server now. Raise `UsageError` for an unknown one."""
+    where = site.where("fabric", "switch_software", "images")
+    if version not in settings.images:
+        known = ", ".join(settings.images)
+        raise UsageError(f"the site has no image of {version}", where=where, remedy=f"add it; it has {known}")
+    return SwitchImage(
+        protocol=settings.protocol,
+        server=settings.server,
+        user=settings.user,
+        password=resolve(settings.password, site.folder, site.where("fabric", "switch_software", "password")),
+        path=settings.path,
+        name=settings.images[version],
+    )
 
 
 @dataclass(frozen=True, slots=True)

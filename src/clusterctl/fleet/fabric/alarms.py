@@ -91,7 +91,11 @@ class AlarmList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedSystem:
-    """A switch or host as the fabric manager has it; empty where it does not know."""
+    """A switch or host as the fabric manager has it; empty where it does not know.
+
+    software      the version of its operating system, MLNX-OS or NVOS; only of switches that have one
+    capabilities  the manager's actions that it takes, such as `sw_upgrade` and `reboot`
+    """
 
     guid: Guid
     name: str = ""
@@ -99,6 +103,8 @@ class ManagedSystem:
     model: str = ""
     firmware: str = ""
     serial: str = ""
+    software: str = ""
+    capabilities: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

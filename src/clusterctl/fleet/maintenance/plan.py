@@ -45,8 +45,13 @@ class Change:
     def __str__(self) -> str:
         parts = [f"{name} = {value}" for name, value in self.variables.items()]
         parts += [f"role {name}" for name in self.roles]
-        parts += ["BIOS and firmware of the baseline"] if self.settings else []
-        return ", ".join([*parts, *(["firmware of the adapters"] if self.nic_firmware else [])])
+        return ", ".join([*parts, *self.of_machines])
+
+    @property
+    def of_machines(self) -> tuple[str, ...]:
+        """Return what is changed before the steps, under the plan's hold."""
+        parts = (self.settings, "BIOS and firmware of the baseline"), (self.nic_firmware, "firmware of the adapters")
+        return tuple(text for wanted, text in parts if wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,13 @@ def waves(rule: WaveRule, nodes: Sequence[PlanNode]) -> Waves:
     return first + tuple(tuple(node.name for node in wave) for wave in _groups(rule, others, len(ordered)))
 
 
+def unplaced(rule: WaveRule, nodes: Sequence[PlanNode]) -> tuple[str, ...]:
+    """Return the nodes that stand in no rack or in no pod where waves are made by these: all would be one wave."""
+    if rule.by not in (GroupedBy.RACK, GroupedBy.POD):
+        return ()
+    return tuple(node.name for node in nodes if not _group_of(rule, node))
+
+
 def wave_label(canary: int, number: int) -> str:
     """Return what the wave of this index is called: `canary`, `wave 1` …"""
     return "canary" if canary and number == 0 else f"wave {number + (0 if canary else 1)}"
@@ -135,7 +147,7 @@ def _groups(rule: WaveRule, nodes: Sequence[PlanNode], total: int) -> Iterator[l
 
 
 def _group_of(rule: WaveRule, node: PlanNode) -> str:
-    """Return the node's rack, or its pod; a node outside of all pods stands in a pod without name."""
+    """Return the node's rack, or its pod; empty where it has none: `unplaced` names it."""
     if rule.by is GroupedBy.RACK:
         return node.rack
     for name, racks in rule.pods.items():

@@ -1,7 +1,8 @@
 """Fans as the node's own BMC reports them: `ipmitool sdr type Fan`.
 
 A line has name, sensor number, state, entity and reading, between bars. Entities 29 are fans, 30 cooling units, 10
-power supplies, 7 the system board (IPMI 2.0, table 43-13); texts of sensors without a figure are those of table 42-2.
+power supplies, 7 the system board (IPMI 2.0, table 43-13); texts of sensors without a figure are those of table 42-2,
+and of 42-3 for the presence of a part.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _TEXTS: Mapping[str, FanState] = {
     **dict.fromkeys(
         (
             "",
+            "Present",
             "Device Present",
             "Device Enabled",
             "Presence detected",
@@ -73,7 +75,9 @@ _TEXTS: Mapping[str, FanState] = {
         ),
         FanState.OK,
     ),
-    **dict.fromkeys(("Device Absent", "Device Removed/Device Absent", "Device Disabled"), FanState.EMPTY),
+    **dict.fromkeys(
+        ("Absent", "Device Absent", "Device Removed/Device Absent", "Disabled", "Device Disabled"), FanState.EMPTY
+    ),
     **dict.fromkeys(
         (
             "State Asserted",

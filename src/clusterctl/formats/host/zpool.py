@@ -15,6 +15,8 @@ _NONE = "no pools available"
 _FIELD = re.compile(r"^ {0,6}(pool|state|status|action|see|scan|config|errors|remove|checkpoint|dedup): ?(.*)$")
 _STATES = frozenset({"ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUSPENDED", "AVAIL", "INUSE"})
 _COUNT = re.compile(r"[0-9]{1,20}")
+_LOST = re.compile(r"[0-9]{1,20} data errors|Permanent errors")  # with -v, a list of files
+_NOTHING_LOST = "No known data errors"
 _SECTIONS = frozenset({"logs", "cache", "spares", "special", "dedup"})
 
 
@@ -43,6 +45,18 @@ class PoolStatus:
     action: str
     errors: str
     devices: tuple[PoolDevice, ...]
+
+    @property
+    def has_lost_data(self) -> bool | None:
+        """None where the pool cannot be asked: it is suspended."""
+        if self.errors == _NOTHING_LOST:
+            return False
+        return True if _LOST.match(self.errors) else None
+
+    def is_replaced(self, disk: PoolDevice) -> bool:
+        """Whether another disk is being filled in the disk's place: zpool has both below a group `replacing-N`."""
+        above = [one for one in self.devices[: self.devices.index(disk)] if one.depth < disk.depth]
+        return bool(above) and above[-1].name.partition("-")[0] == "replacing"
 
     @property
     def disks(self) -> tuple[PoolDevice, ...]:

@@ -33,6 +33,8 @@ T = TypeVar("T")
 Item = Mapping[str, Any]
 JOB_ID = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?", re.ASCII)
 """The number of a job, or of its part."""
+_JOB_OF_ANSWER = re.compile(r"/jobs/([0-9]{1,12})(?![0-9])", re.ASCII)
+_ARCHITECTURE = re.compile(r"-(?:X86_64|PPC_M460EX)\Z", re.IGNORECASE)
 _NONE = ("N/A", "Unknown", "NoState")
 _LINKS = ("Link", "Site")
 """Types of object whose text names the two ports."""
@@ -85,6 +87,17 @@ def read_jobs(value: Any, where: str) -> tuple[ManagerJob, ...]:
 def read_job(value: Any, where: str) -> ManagerJob:
     """Return one job."""
     return _job(_object(value, where), where)
+
+
+def job_of_action(location: str, body: str, where: str) -> str:
+    """Return the number of the job that UFM made of an action. Raise `ParseError` where it names none.
+
+    The guide has its address in the header Location, NVIDIA's SDK in the answer's text (utils/job_polling.py).
+    """
+    found = _JOB_OF_ANSWER.search(location) or _JOB_OF_ANSWER.search(body)
+    if found is None:
+        raise ParseError("UFM took the action and names no job", where=where, remedy="clusterctl fabric jobs")
+    return found[1]
 
 
 def _job(item: Item, where: str) -> ManagerJob:
@@ -207,7 +220,19 @@ def _system(item: Item, where: str) -> ManagedSystem:
         model=_known(_text(item, "model")),
         firmware=_known(_text(item, "fw_version")),
         serial=_known(_text(own, "serial_number")),
+        software=_software(_known(_text(item, "sw_version"))),
+        capabilities=frozenset(_texts(item, "capabilities")),
     )
+
+
+def _software(text: str) -> str:
+    """Return the version of a switch's operating system, without the architecture behind it: `3.8.2102-X86_64`."""
+    return _ARCHITECTURE.sub("", text)
+
+
+def _texts(item: Item, name: str) -> list[str]:
+    found = item.get(name)
+    return [visible_line(one, 40) for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def _unhealthy(item: Item, where: str) -> UnhealthyPort:

@@ -13,13 +13,15 @@ from clusterctl.cabling.health.days import MOST, after_repairs, thinned, window_
 from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates, still_bad
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import FabricHealth, judge_health
+from clusterctl.cabling.health.symptoms import HealthWindow
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.history import COUNTERS, LINKS, FabricReading, known_modules
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.port_acts import enabled_since
+from clusterctl.fleet.fabric.switch_acts import restarted_since, switch_upgrades
 from clusterctl.fleet.fabric.telemetry import Telemetry
-from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -167,13 +169,22 @@ def judge_period(
     window = window_over([telemetry for _, telemetry in read], limits, modules)
     if window is None:
         return None
-    enabled = enabled_since(journal.latest(Stream.FABRIC, Kind.ACT_INTENDED))
-    window = after_repairs(window, [telemetry for _, telemetry in read], enabled)
+    window = after_repairs(window, [telemetry for _, telemetry in read], counting_since(journal))
     now = fabric or read[-1][0]
     labels = fabric_labels(now, plan)
     further = still_bad(_last_found(journal, since - DAY), window, now.cables(), labels)
     health = judge_health(now, window, labels, under_load=further)
     return PeriodHealth(health, tuple(port_rates(now, window, labels)))
+
+
+def counting_since(journal: Journal) -> dict[PortId, datetime]:
+    """Return from when on the counters count of links that were repaired, or whose switch restarted since."""
+    intended = list(journal.latest(Stream.FABRIC, Kind.ACT_INTENDED))
+    both = sorted([*intended, *journal.latest(Stream.FABRIC, Kind.ACT_OBSERVED)], key=lambda event: event.seq)
+    found = enabled_since(intended)
+    for port, at in restarted_since(switch_upgrades(both).values()).items():
+        found[port] = max(at, found.get(port, at))
+    return found
 
 
 def _last_found(journal: Journal, since: datetime) -> tuple[BadLinks, ...]:
@@ -192,6 +203,15 @@ def judge_link(
 
     alone  the fabric with this link only: of each reading no more is decoded
     """
+    window = link_window(journal, alone, limits, since)
+    return judge_health(alone, window, fabric_labels(alone, plan)) if window is not None else None
+
+
+def link_window(journal: Journal, alone: Fabric, limits: FabricLimits, since: datetime) -> HealthWindow | None:
+    """Return what the counters of few links did over the readings since then; None where there are fewer than two.
+
+    alone  the fabric with these links only: of each reading no more is decoded
+    """
     read: list[Telemetry] = []
     for payload in _payloads(journal, since, MOST):
         kept = journal.evidences((payload.counters,))
@@ -200,8 +220,7 @@ def judge_link(
         except (ParseError, UsageError):
             continue
         read += [replace(one, at=payload.at) for one in found]
-    window = window_over(read, limits, {})
-    return judge_health(alone, window, fabric_labels(alone, plan)) if window is not None else None
+    return window_over(read, limits, {})
 
 
 def period_readings(journal: Journal, since: datetime, most: int = MOST) -> list[tuple[Fabric, Telemetry]]:
