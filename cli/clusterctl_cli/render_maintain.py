@@ -43,6 +43,7 @@ def forecast_text(forecast: Forecast) -> str:
     if not forecast.steps:
         return "expected time: unknown, no node has had these steps yet"
     each = ", ".join(f"{step.value} {duration(seconds)}" for step, seconds in forecast.steps.items())
-    without = f"; without {', '.join(step.value for step in forecast.unknown)}" if forecast.unknown else ""
+    left_out = (*(step.value for step in forecast.unknown), *forecast.without)
+    without = f"; without {', '.join(left_out)}" if left_out else ""
     waves = f"{len(forecast.waves)} wave{'s' if len(forecast.waves) > 1 else ''}"
     return f"expected time: {duration(forecast.seconds)} in {waves}, and the jobs' own ({each}{without})"

@@ -283,3 +283,16 @@ def test_an_array_in_the_script_is_refused(tmp_path: Path, capsys: pytest.Captur
     script = write(tmp_path, {"train.sh": "#!/bin/bash\n#SBATCH --array=0-3\nsrun x\n"}) / "train.sh"
     assert run(["job", "run", "--sbatch=--no-kill", "--site", str(write_site(tmp_path)), str(script)]) == 2
     assert "it asks Slurm for several jobs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "recorded"), [(["why"], True), (["stacks"], True), (["storage"], False)], ids=["why", "stacks", "storage"]
+)
+def test_without_slurm_the_remedy_names_only_options_of_the_command(
+    argv: list[str], recorded: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Recorded logs help where the command reads them; `job storage` reads counters of running jobs only."""
+    assert run(["job", *argv, "77", "--site", str(write_site(tmp_path))]) == 2
+    error = capsys.readouterr().err
+    assert "add scheduler: {kind: slurm}" in error
+    assert ("--logs DIR" in error) == recorded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.maintenance.forecast import forecast, measured
-from clusterctl.fleet.maintenance.plan import GroupedBy, PlanNode, WaveRule, wave_label, waves
+from clusterctl.fleet.maintenance.plan import Change, GroupedBy, PlanNode, WaveRule, wave_label, waves
 from clusterctl.fleet.maintenance.progress import Progress, fold, halt_reason
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads.decisions import HoldSet
@@ -23,6 +24,7 @@ from clusterctl.fleet.payloads.maintenance import (
     PlanStage,
     Turn,
 )
+from clusterctl_cli.render_maintain import forecast_text
 from tests.events import new_event, written
 from tests.fleet import people
 from tests.steps.fakes import NOW
@@ -125,6 +127,14 @@ def test_the_expected_time_counts_batches_of_each_step() -> None:
     assert found.waves == (700.0, 800.0)
     assert found.seconds == 1500.0
     assert found.unknown == (Step.ADMIT,)
+
+
+def test_the_line_of_the_expected_time_names_all_that_it_leaves_out() -> None:
+    """BIOS and firmware are no steps: nothing has measured them."""
+    change = Change(settings=True, nic_firmware=True)
+    found = forecast((("n1",),), (Step.CONFIGURE, Step.ADMIT), {Step.CONFIGURE: 100.0}, {})
+    line = forecast_text(replace(found, without=change.of_machines))
+    assert line.endswith("without admit, BIOS and firmware of the baseline, firmware of the adapters)")
 
 
 def test_a_burnin_counts_by_its_own_suite() -> None:

@@ -33,7 +33,10 @@ class Target:
 
 FLEET = "src/clusterctl/fleet"
 STEPS = "src/clusterctl/steps"
-INSTALL = tuple(f"tests/steps/install/test_{name}.py" for name in ("install", "rounds", "disk_proof", "reinstall"))
+INSTALL = tuple(
+    f"tests/steps/install/test_{name}.py"
+    for name in ("install", "installer_answers", "rounds", "disk_proof", "reinstall")
+)
 """Not those with an emulated MAAS: they take minutes for each mutant."""
 LIMITS = "burnin/clusterctl_burnin/limits"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -153,7 +154,7 @@ def pod_lab(name: str, subnet: str, folder: Path, *options: str, settings: Mappi
     with ExitStack() as stack:
         lab = stack.enter_context(running_lab(name, subnet, folder, "--pods", "2", *options))
         layout = Layout(IPv4Network(subnet))
-        url = stack.enter_context(_journal(layout.gateway, subnet))
+        url = stack.enter_context(_journal(layout.gateway, subnet, folder / "postgresql.log"))
         file = lab.site / "site.yml"
         changed = {"deadlines": _DEADLINES, **settings}
         lines = [line for line in file.read_text().splitlines() if line.partition(":")[0] not in changed]
@@ -167,8 +168,8 @@ def pod_lab(name: str, subnet: str, folder: Path, *options: str, settings: Mappi
 
 
 @contextmanager
-def _journal(address: str, clients: str) -> Iterator[str]:
-    """The URL of a new database that listens at the address."""
+def _journal(address: str, clients: str, log: Path) -> Iterator[str]:
+    """The URL of a new database that listens at the address. What the server logged is in `log` afterwards."""
     with running_server() as server:
         server.stop()
         with (server.data / "pg_hba.conf").open("a") as rules:
@@ -176,7 +177,10 @@ def _journal(address: str, clients: str) -> Iterator[str]:
         server.listening = f" -c listen_addresses={address}"
         server.start()
         name = server.url().partition("@/")[2].partition("?")[0]
-        yield f"postgresql+psycopg://{USER}@{address}/{name}"
+        try:
+            yield f"postgresql+psycopg://{USER}@{address}/{name}"
+        finally:
+            shutil.copy(server.folder / "log", log)
 
 
 def _at(match: re.Match[str]) -> datetime:

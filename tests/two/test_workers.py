@@ -8,12 +8,16 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
+from typing import Any, cast
 
 import pytest
 
 from clusterctl.fleet.errors import JournalUnavailableError, UsageError
+from clusterctl.fleet.event import Event as RecordedEvent
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads.runs import RunBegun, RunEnded
@@ -24,6 +28,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.runs import RunState
 from clusterctl.operations.worker import BEGINS, Worker, WorkerRequest
 from clusterctl.operations.workers import Workers
+from clusterctl.ports import Claim, Journal
 from lab.tests.lab_kit import eventually
 from tests.two.conftest import LEASE_S, NAMES, PATIENCE_S, SHORT_LEASE_S, Controller, Scene
 from tests.two.worker import opened
@@ -187,6 +192,49 @@ def test_a_run_goes_on_where_the_journal_was_too_busy(scene: Scene, orderer: Sit
     kinds = [event.kind for event in orderer.journal.history(Stream.RUN, run)]
     assert (kinds.count(Kind.RUN_HANDED_BACK), kinds.count(Kind.RUN_ENDED)) == (1, 1)
     assert begun_by(orderer, run) == ["w1", "w1"]
+    assert scene.world.starts() == ONCE
+
+
+class RefusingJournal:
+    """The journal of a worker whose server takes no event `refused` times."""
+
+    def __init__(self, journal: Journal, refused: int) -> None:
+        self._journal = journal
+        self.left = refused
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[RecordedEvent, ...]:
+        if isinstance(events[0].payload, RunBegun) and self.left:
+            self.left -= 1
+            raise JournalUnavailableError("the journal's database failed: connection refused")
+        return self._journal.append(events, claim=claim)
+
+
+@sqlite
+def test_a_worker_waits_for_a_journal_that_does_not_answer(scene: Scene, orderer: SiteContext) -> None:
+    """It takes no run while the journal takes nothing, names the cause once, and works as soon as the journal does."""
+    run = order(orderer)
+    context, stopping, messages = open_site(scene.site, Invocation(command="worker")), threading.Event(), list[str]()
+    journal = RefusingJournal(context.journal, 3)
+    request = WorkerRequest(name="w1", pool="pod1", poll_s=0.1)
+    worker = Worker(
+        replace(context, journal=cast("Journal", journal)),
+        request,
+        partial(opened, scene.site, scene.world, ""),
+        stopping,
+        lambda event: messages.append(str(event)),
+    )
+    with closing(context.journal), ThreadPoolExecutor(1) as pool:
+        working = pool.submit(worker.work)
+        try:
+            until_ended(orderer, run)
+        finally:
+            stopping.set()
+        assert working.result() == 0
+    assert journal.left == 0
+    assert sum("waits for the journal" in message for message in messages) == 1
     assert scene.world.starts() == ONCE
 
 

@@ -29,9 +29,9 @@ SCHEDULER_S = 60.0
 BEFORE = timedelta(minutes=5)
 AFTER = timedelta(minutes=2)
 LONGEST = timedelta(hours=6)
+"""Of a longer job only the last hours are read: what it went on after for so long did not end it."""
 NOT_ANSWERING = "*"
 """The sign behind the state of a node whose daemon does not answer: sinfo(1)."""
-"""Of a longer job only the last hours are read: what it went on after for so long did not end it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class Collected:
     unread: Mapping[str, str]
 
 
-def require_jobs(context: SiteContext, adapters: Adapters) -> Jobs:
-    """Return the scheduler's jobs. Raises `UsageError` where the site has no Slurm."""
+def require_jobs(context: SiteContext, adapters: Adapters, instead: str = "") -> Jobs:
+    """Return the scheduler's jobs. Raises `UsageError` without Slurm; `instead`: what else the command takes."""
     if adapters.jobs is None:
         raise UsageError(
             "the site's scheduler is not Slurm: its jobs are unknown",
             where=context.site.where("scheduler"),
-            remedy="add scheduler: {kind: slurm}, or give recorded logs: --logs DIR",
+            remedy=f"add scheduler: {{kind: slurm}}{instead}",
         )
     return adapters.jobs
 
@@ -83,6 +83,7 @@ def collect(context: SiteContext, request: CollectRequest, control: Control) -> 
     Raises `UsageError` where the scheduler does not know the job, or it has not begun.
     """
     with closing(context.adapters(Access.READ)) as adapters:
+        require_jobs(context, adapters, ", or give recorded logs: --logs DIR")
         return collect_with(context, adapters, request, control)
 
 

@@ -104,7 +104,8 @@ def expected(context: SiteContext, request: MaintainRequest) -> Forecast:
     histories = (context.journal.history(Stream.NODE, node.id) for node in _newest_gold(context))
     batch = {step: size for step in Step if (size := asdict(context.site.settings.batch).get(step.value))}
     seconds = measured(histories, suite_of(context.site, request.plan))
-    return forecast(tuple(wave for wave in left if wave), STEPS, seconds, batch)
+    found = forecast(tuple(wave for wave in left if wave), STEPS, seconds, batch)
+    return found if request.back else replace(found, without=request.plan.change.of_machines)
 
 
 def run(context: SiteContext, request: MaintainRequest, control: Control) -> Result:

@@ -4,6 +4,7 @@ take over   a run whose worker is gone or frozen is free once its claim has expi
             to be dead. It goes on where its nodes stand
 hand back   on SIGTERM: the run stops as by Ctrl-C, what is done is kept, and another worker goes on; also where the
             journal takes nothing for too long
+wait        where the journal does not answer: the worker tries again until it does, or until it is stopped
 fence       the run's journal takes nothing without the claim: a worker that wakes too late changes nothing
 """
 
@@ -75,6 +76,7 @@ class Worker:
     stopping: threading.Event
     on_event: Callable[[Any], None] = ignore
     _gone: threading.Event = field(default_factory=threading.Event)
+    _away: threading.Event = field(default_factory=threading.Event)
 
     def work(self) -> int:
         """Carry out runs; return 0. Raises `ClaimLostError` where another worker has taken this one's name."""
@@ -85,7 +87,7 @@ class Worker:
                     raise ClaimLostError(
                         "another worker has this name", where=self.request.name, remedy="give each its own --name"
                     )
-                if not self._one(queue):
+                if not self._turn(queue):
                     if self.request.once:
                         break
                     self.stopping.wait(self.request.poll_s)
@@ -109,6 +111,21 @@ class Worker:
                 journal.append([NewEvent(Stream.WORKER, self.request.name, WorkerStopped())], claim=claim)
         finally:
             journal.release([claim])
+
+    def _turn(self, queue: WorkQueue) -> bool:
+        """Carry out the first free run. Return False where there is none, or where the journal does not answer."""
+        try:
+            found = self._one(queue)
+        except JournalUnavailableError as error:
+            if self.request.once:
+                raise
+            if not self._away.is_set():
+                log.warning("the worker waits for the journal: %s", error)
+                self.on_event(Event(node=self.request.name, text=f"waits for the journal: {error}"))
+            self._away.set()
+            return False
+        self._away.clear()
+        return found
 
     def _one(self, queue: WorkQueue) -> bool:
         """Take the first free run and carry it out; return False where there is none."""

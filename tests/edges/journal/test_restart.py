@@ -213,3 +213,44 @@ def test_a_run_that_a_worker_has_taken_waits_for_the_server_from_the_start(
         opening = threads.submit(open_journal, url, StepClock(), Holder("r1", under=claim))
         postgresql.start()
         opening.result().close()
+
+
+def test_a_server_without_disk_for_a_moment_is_waited_for(url: str) -> None:
+    """PostgreSQL refuses two transactions since it cannot extend a file (53100); the third one is written, once."""
+    book = open_journal(url, StepClock(), Holder("r1"))
+    with connect(url).engine.begin() as connection:
+        for statement in _FULL_TWICE:
+            connection.exec_driver_sql(statement)
+    assert len(book.append([added()])) == 1
+    assert len(list(book.history(Stream.NODE, N1))) == 1
+    book.close()
+
+
+def test_the_error_of_a_full_server_has_its_own_message(url: str) -> None:
+    """What PostgreSQL reports names the file: a segment of shared memory is another remedy than a table."""
+    book = open_journal(url, StepClock(), Holder("r1"), reconnect_s=0.0)
+    with connect(url).engine.begin() as connection:
+        for statement in _FULL_TWICE:
+            connection.exec_driver_sql(statement)
+    with pytest.raises(EnvironmentBrokenError, match="could not extend the file"):
+        book.append([added()])
+    book.close()
+
+
+def test_no_query_needs_shared_memory_of_parallel_workers(url: str) -> None:
+    """A server that would run each query in parallel does not for us: its /dev/shm may be too small for it."""
+    forced = f"{url}&options=-cparallel_setup_cost%3D0%20-cparallel_tuple_cost%3D0%20-cmin_parallel_table_scan_size%3D0"
+    open_journal(forced, StepClock(), Holder("r1")).close()
+    counted = "EXPLAIN SELECT count(*) FROM node_state WHERE state LIKE '%%x%%'"
+    plan = connect(forced).read(lambda connection: connection.exec_driver_sql(counted).scalars().all())
+    assert not [line for line in plan if "Gather" in line]
+
+
+_FULL_TWICE = (
+    "CREATE SEQUENCE refused",
+    """CREATE FUNCTION full_twice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF nextval('refused') <= 2 THEN RAISE EXCEPTION 'could not extend the file' USING ERRCODE = '53100'; END IF;
+    RETURN NEW; END $$""",
+    "CREATE TRIGGER full_twice BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION full_twice()",
+)
+"""A sequence keeps its value when the transaction is rolled back."""

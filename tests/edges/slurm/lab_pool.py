@@ -10,12 +10,13 @@ import ctypes
 import json
 import os
 import secrets
+import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -59,6 +60,9 @@ class LabPool:
     lab: RunningLab
     folder: Path
     shared: Path
+    nodes: Sequence[str] = NODES
+    controller: str = CONTROLLER
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def site(self) -> Path:
@@ -78,6 +82,17 @@ class LabPool:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def ssh(self, node: str, command: str) -> str:
+        """Return the output of a command on a host, reached as the site's inventory has it. The command must succeed."""
+        if node not in self.hosts:
+            self.hosts.update(json.loads(self.ordered("inventory", "--list"))["_meta"]["hostvars"])
+        host = self.hosts[node]
+        options = (*shlex.split(host["ansible_ssh_common_args"]), "-i", host["ansible_ssh_private_key_file"])
+        argv = ("ssh", *options, "-o", "BatchMode=yes", f"{host['ansible_user']}@{host['ansible_host']}", command)
+        done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
     def slurm(self, *argv: str) -> str:
         done = subprocess.run(argv, env=self.environment, check=False, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -93,29 +108,29 @@ class LabPool:
 
     def set_up(self) -> None:
         """Make all nodes gold, export Slurm's files, and have Ansible set the hosts up with them."""
-        self.ordered("bootstrap", "--limit", CONTROLLER, "--until", "configure", "--yes")
-        self.ordered("bootstrap", *(word for name in NODES for word in ("--limit", name)), "--yes")
+        self.ordered("bootstrap", "--limit", self.controller, "--until", "configure", "--yes")
+        self.ordered("bootstrap", *(word for name in self.nodes for word in ("--limit", name)), "--yes")
         self.serve_jobs()
 
     def serve_jobs(self) -> None:
         """Export Slurm's files for the gold nodes, have Ansible set the hosts up with them, and make this machine a client."""
-        address = self.lab.machine(CONTROLLER)["address"]
+        address = self.lab.machine(self.controller)["address"]
         with (self.site / "site.yml").open("a") as file:
-            file.write(SETTINGS.format(controller=CONTROLLER, address=address, gpus=GPUS))
+            file.write(SETTINGS.format(controller=self.controller, address=address, gpus=GPUS))
         self.ordered("export", "slurm", "--out", str(self.folder / "slurm"), "--yes")
         cgroups = (
             self.folder / "slurm/cgroup.conf"
         )  # where a machine has cgroups of both versions, Slurm wants one named
         cgroups.write_text(cgroups.read_text().replace("CgroupPlugin=autodetect", "CgroupPlugin=cgroup/v1"))
-        for node in NODES:
+        for node in self.nodes:
             share(self.lab.name, node, self.shared)
-            self.lab.ssh(node, f"sudo -n sh -c 'mkdir -p /srv/gpus; for n in 0 1 2 3 4 5 6 7; do : >{GPUS}$n; done'")
+            self.ssh(node, f"sudo -n sh -c 'mkdir -p /srv/gpus; for n in 0 1 2 3 4 5 6 7; do : >{GPUS}$n; done'")
         self.play(address)
         self.become_client()
 
     def play(self, address: str) -> None:
         """Run `playbooks/slurm.yml` with the fleet as the inventory, as docs/how-to/slurm.md has it."""
-        hosts = {"slurm_controllers": {"hosts": {CONTROLLER: {}}}, "slurm_nodes": {"children": {"gold": {}}}}
+        hosts = {"slurm_controllers": {"hosts": {self.controller: {}}}, "slurm_nodes": {"children": {"gold": {}}}}
         (self.folder / "slurm-hosts.yml").write_text(yaml.safe_dump(hosts))
         key = secrets.token_hex(64)
         (self.folder / "munge.key").write_text(key)
@@ -129,11 +144,18 @@ class LabPool:
             "-e", f"slurm_files={self.folder / 'slurm'}", "-e", f"@{self.folder / 'munge.yml'}",
         )  # fmt: skip
         own = {"CLUSTERCTL_SITE": str(self.site), "ANSIBLE_ROLES_PATH": str(ROOT / "roles"), "ANSIBLE_FORKS": "6"}
+        own |= {"ANSIBLE_PIPELINING": "true"}
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
             argv, env={**os.environ, **own, "PATH": path}, check=False, capture_output=True, text=True, timeout=SECONDS
         )
-        assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr + self.what_slurm_logs()
+
+    def what_slurm_logs(self) -> str:
+        """Return the last lines of slurmctld, and of a node's slurmd: why a node has not registered."""
+        units = {self.controller: "slurmctld", self.nodes[0]: "slurmd"}
+        show = "sudo -n sh -c 'systemctl status --no-pager {0}; journalctl -n 60 --no-pager -u {0}; tail -n 60 /var/log/slurm/{0}.log; true'"
+        return "".join(f"\n{host}:\n{self.ssh(host, show.format(unit))}" for host, unit in units.items())
 
     def become_client(self) -> None:
         """Let this machine submit jobs: munge with the cluster's key, and the files with a socket of its own."""
@@ -150,11 +172,13 @@ class LabPool:
 
 
 @contextmanager
-def lab_pool(lab: RunningLab, folder: Path, shared: Path) -> Iterator[LabPool]:
-    """A pool on a lab of nine machines, while the context lasts."""
+def lab_pool(
+    lab: RunningLab, folder: Path, shared: Path, nodes: Sequence[str] = NODES, controller: str = CONTROLLER
+) -> Iterator[LabPool]:
+    """A pool on a lab of these machines, while the context lasts."""
     folder.mkdir()
     folder.chmod(0o755)
-    pool = LabPool(lab, folder, shared)
+    pool = LabPool(lab, folder, shared, nodes, controller)
     try:
         pool.set_up()
         yield pool

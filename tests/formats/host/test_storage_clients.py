@@ -18,6 +18,8 @@ NFS = (DATA / "mountstats.txt").read_text()
 """Recorded for prometheus/procfs (mountstats_test.go)."""
 LUSTRE = (DATA / "llite.txt").read_text()
 """Recorded on a client of a DDN AI400X2 for whamcloud/lustre-collector."""
+OLDER = (DATA / "llite-2.12.txt").read_text()
+"""Recorded on a client of Lustre 2.12: the README of a reader named client_iops.py. The line with the file system's name is ours."""
 PROGRAM = ROOT / "burnin/clusterctl_burnin/node/storage_clients.py"
 
 
@@ -41,6 +43,15 @@ def test_a_lustre_client_has_its_operations_on_metadata() -> None:
     """Those that go to a metadata server; a permission that the client checks itself is none."""
     counts = (13812423, 13812423, 12, 14812440, 6906208, 7906554, 6939862, 6906208, 7)
     assert parse_llite(LUSTRE) == {"ai400x2": StorageCounters(0, 0, sum(counts))}
+
+
+def test_an_older_lustre_client_has_bytes_and_operations() -> None:
+    """Its counts have no times. What the client answers from its memory (seek, mmap, cached attributes) is no metadata."""
+    counts = (
+        *(24954124, 24949831, 8805354, 989375, 52731, 353538590, 270358, 588626727, 38561, 110032, 361281, 37362),
+        *(1084004, 206715, 2766603, 200968, 989097),
+    )
+    assert parse_llite(OLDER) == {"scratch": StorageCounters(265110931821, 92635949694, sum(counts))}
 
 
 def test_bytes_of_lustre_are_sums_and_mounts_of_one_file_system_are_added() -> None:

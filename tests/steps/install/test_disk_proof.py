@@ -119,6 +119,13 @@ def test_a_tool_that_prints_nonsense_leaves_it_unproven(book: SqlJournal, tool: 
     assert tool in finding.cause
 
 
+def test_a_host_that_lists_no_root_leaves_it_unproven(book: SqlJournal) -> None:
+    """An empty list of file systems: nothing is measured, and nothing passes."""
+    finding = findings(book, outputs={"findmnt": json.dumps({"filesystems": []})})["root_disk_booted"]
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "findmnt lists no root" in finding.cause
+
+
 @pytest.mark.parametrize("tool", ["lsblk", "findmnt"])
 @pytest.mark.parametrize(
     ("ended", "cause"),

@@ -196,10 +196,10 @@ def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> N
 
 
 def test_the_wrong_host_name_fails(book: SqlJournal) -> None:
-    """A host that answers under another name is not the node."""
-    outcome = install(book, FakeInstaller(), FakeShell({"n1": greeting("n9")}), ["n1"])["n1"]
-    assert outcome.findings[0].verdict is Verdict.FAIL
-    assert outcome.findings[0].measured == "n9"
+    """A host that answers under another name is not the node, and its drives are not read as the node's."""
+    shell = FakeShell({"n1": greeting("n9")})
+    (finding,) = install(book, FakeInstaller(), shell, ["n1"])["n1"].findings
+    assert (finding.verdict, finding.measured, shell.tries) == (Verdict.FAIL, "n9", 1)
 
 
 def test_a_busy_installer_is_asked_again_after_a_look(book: SqlJournal) -> None:

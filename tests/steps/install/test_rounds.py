@@ -10,13 +10,23 @@ import pytest
 
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.errors import CancelledError, InstallerUnavailableError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    CancelledError,
+    ClusterctlError,
+    EdgeError,
+    InstallerUnavailableError,
+    ParseError,
+)
 from clusterctl.fleet.finding import Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget
+from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
+from clusterctl.steps.install.rounds import AT_ONCE
 from clusterctl.steps.install.step import Install, InstallServices
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
@@ -71,6 +81,13 @@ class UnstoppableInstaller(SlowInstaller):
         return FakeInstaller.start(self, target, deadline)
 
 
+class NeverDone(FakeInstaller):
+    """Its machines stay where they are."""
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        return {target.name: self._status(target.name) for target in targets}
+
+
 @dataclass
 class TimedBmcs(FakeBmcs):
     """Keeps the seconds that each call leaves to the BMC."""
@@ -91,6 +108,7 @@ class Run:
     messages: list[str] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
     lacking: Mapping[str, None] = field(default_factory=dict)
+    bmcs: type[TimedBmcs] = TimedBmcs
 
     def outcomes(
         self, installer: FakeInstaller | Installers, deadline: Deadline, away_s: float = 60.0
@@ -103,7 +121,7 @@ class Run:
         """Yield the outcomes as the step does. With a fake timer it looks each ten of its seconds."""
         for name in self.names:
             identified(self.book, name, f"SN-{name}")
-        bmcs = TimedBmcs({name: FakeBmc(inventory(f"SN-{name}")) for name in self.names}, self.left)
+        bmcs = self.bmcs({name: FakeBmc(inventory(f"SN-{name}")) for name in self.names}, self.left)
         shell = FakeShell({name: greeting(name) for name in self.names})
         services = InstallServices(installer, shell, bmcs, address_of)
         step = Install(
@@ -170,13 +188,6 @@ def test_stopped_it_waits_for_no_act_that_goes_on(book: SqlJournal) -> None:
 
 def test_when_the_time_is_over_the_bmc_is_asked_all_the_same(book: SqlJournal) -> None:
     """Each BMC has time to answer: the failure names what it reports, and not that no time was left."""
-
-    class NeverDone(FakeInstaller):
-        def observe(
-            self, targets: Sequence[InstallTarget], deadline: Deadline
-        ) -> Mapping[str, Observed[InstallStatus]]:
-            return {target.name: self._status(target.name) for target in targets}
-
     run, timer = Run(book, ["n1"]), FakeTimer()
     installer = NeverDone(states={"n1": InstallState.INSTALLING})
     (outcome,) = run.outcomes(installer, Deadline.after(200, timer=timer))
@@ -236,3 +247,113 @@ def test_a_start_that_gives_the_machine_back_for_ever_ends(book: SqlJournal) -> 
     (outcome,) = Run(book, ["n1"]).outcomes(installer, Deadline.after(120))
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert len(installer.calls) == 6
+
+
+def test_a_run_that_begins_late_counts_only_the_time_of_the_absence(book: SqlJournal) -> None:
+    """The controller has run for days: the seconds of its clock are not those for which the installer is away."""
+    timer = FakeTimer()
+    timer.advance(86_400)
+    away = AwayInstaller(timer=timer, seconds=1500)
+    (outcome,) = Run(book, ["n1"]).outcomes(away, Deadline.after(1200, timer=timer), away_s=3600)
+    assert outcome.findings[0].verdict is Verdict.PASS
+
+
+@dataclass
+class FailingLooks(FakeInstaller):
+    """Its first `failing` looks fail with `error`."""
+
+    error: ClusterctlError = field(default_factory=lambda: EdgeError("500"))
+    failing: int = 0
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        self.failing -= 1
+        if self.failing >= 0:
+            raise self.error
+        return super().observe(targets, deadline)
+
+
+UNREADABLE = ParseError("a machine has no status_name", where="maas", remedy="report what it answered")
+
+
+@pytest.mark.parametrize("failing", [5, 6])
+@pytest.mark.parametrize("error", [EdgeError("500: internal error", where="maas", remedy="read its log"), UNREADABLE])
+def test_looks_that_fail_are_repeated_and_then_each_machines_own_outcome(
+    book: SqlJournal, error: ClusterctlError, failing: int
+) -> None:
+    """Five in a row are waited out; at the sixth all machines have their outcome at once, with the cause and remedy."""
+    timer = FakeTimer()
+    installer = FailingLooks(error=error, failing=failing)
+    outcomes = Run(book, ["n1", "n2"]).outcomes(installer, Deadline.after(3600, timer=timer))
+    assert {outcome.node for outcome in outcomes} == {"id-n1", "id-n2"}
+    if failing == 5:
+        assert {outcome.findings[0].verdict for outcome in outcomes} == {Verdict.PASS}
+        return
+    assert timer.now() < 100
+    for outcome in outcomes:
+        assert error.message in outcome.findings[0].cause
+        assert error.remedy in outcome.findings[0].remedy
+
+
+def test_a_rejected_login_at_the_installer_ends_the_run(book: SqlJournal) -> None:
+    """It is no machine's: a second try with the same token helps none of them."""
+    installer = FailingLooks(error=AuthenticationError("401: the token of MAAS is not valid"), failing=1)
+    with pytest.raises(AuthenticationError):
+        Run(book, ["n1"]).outcomes(installer, Deadline.after(3600, timer=FakeTimer()))
+    assert installer.calls == []
+
+
+def test_when_the_time_is_over_each_machine_has_its_own_reason(book: SqlJournal) -> None:
+    """Of two installers one is away and one is slow: only the second machine's install has failed."""
+    timer = FakeTimer()
+    away, slow = AwayInstaller(timer=timer, seconds=6000), NeverDone({"n2": InstallState.INSTALLING})
+    both = Installers(lambda name: Backend(away if name == "n1" else slow))
+    outcomes = Run(book, ["n1", "n2"]).outcomes(both, Deadline.after(200, timer=timer), 500)
+    found = {outcome.node: outcome.findings[0] for outcome in outcomes}
+    assert (found["id-n1"].verdict, found["id-n1"].cause) == (Verdict.INCONCLUSIVE, "its installer does not answer")
+    assert found["id-n2"].verdict is Verdict.FAIL
+
+
+def test_an_act_that_ends_after_the_time_still_counts(book: SqlJournal) -> None:
+    """It was sent before: its answer is the machine's outcome, not that the time is over."""
+    timer, asked_the_bmc = FakeTimer(), threading.Event()
+
+    class Refuses(FakeInstaller):
+        def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+            timer.advance(7200)
+            asked_the_bmc.wait(0.5)
+            raise InstallError("another owner has it", FailureKind.FOREIGN)
+
+    class WatchedBmcs(TimedBmcs):
+        def open(self, address: BmcAddress, deadline: Deadline) -> FakeBmc:
+            asked_the_bmc.set()
+            return super().open(address, deadline)
+
+    run = Run(book, ["n1"], bmcs=WatchedBmcs)
+    (outcome,) = run.outcomes(Refuses({"n1": InstallState.READY}), Deadline.after(3600, timer=timer))
+    assert outcome.findings[0].code is Code.NOT_THE_SAME_MACHINE
+    assert not asked_the_bmc.is_set()
+
+
+def test_stopped_it_begins_no_act_that_waits_for_its_turn(book: SqlJournal) -> None:
+    """More machines than are worked on at once: after Ctrl-C no further one is started, though the others end."""
+    names = [f"n{number}" for number in range(AT_ONCE + 4)]
+    full, cancelled, ended = threading.Barrier(AT_ONCE + 1), threading.Event(), threading.Event()
+
+    class Held(FakeInstaller):
+        def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+            self.calls.append(("start", target.name))
+            if not cancelled.is_set():
+                full.wait(600)
+                ended.wait(600)
+            return self._status(target.name)
+
+    installer = Held(dict.fromkeys(names, InstallState.READY))
+    before = set(threading.enumerate())
+    stopper = threading.Thread(target=lambda: (full.wait(600), cancelled.set()))
+    stopper.start()
+    with pytest.raises(CancelledError):
+        Run(book, names).outcomes(installer, Deadline.after(3600, cancelled))
+    ended.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(600)
+    assert len(installer.calls) == AT_ONCE

@@ -41,9 +41,9 @@ FULL = ("53100", "database or disk is full")
 LOCKED = ("55P03", "database is locked")
 MALFORMED = ("database disk image is malformed", "file is not a database", "XX001", "XX002", "disk I/O error")
 """What SQLite and PostgreSQL report of damaged pages."""
-AWAY = ("57P01", "57P02", "57P03", "57P05", "08", "25P03", "53300", "40")
-"""SQLSTATEs, or their classes, of a server that ended the connection, starts, stops or has no connection left, or that
-rolled the transaction back for another one (PostgreSQL, appendix A).
+AWAY = ("57P01", "57P02", "57P03", "57P05", "08", "25P03", "53", "40")
+"""SQLSTATEs, or their classes, of a server that ended the connection, starts, stops or lacks a connection, memory or
+disk for the moment, or that rolled the transaction back for another one (PostgreSQL, appendix A).
 """
 REFUSED = ("28", "3D", "42")
 """SQLSTATE classes of a login or database that is wrong: waiting changes nothing."""
@@ -175,7 +175,8 @@ def explained(where: str) -> Iterator[None]:
             ) from None
         if any(sign in cause for sign in FULL):
             raise JournalUnavailableError(
-                "the disk that holds the journal is full; nothing half-done was recorded, nothing was done unrecorded",
+                "the disk that holds the journal is full; nothing half-done was recorded, nothing was done unrecorded: "
+                f"{cause}",
                 where=where,
                 remedy="make room on that disk, then run the same command again: it goes on from here",
             ) from None
@@ -252,6 +253,8 @@ def _tune_postgresql(connection: DBAPIConnection, _record: object) -> None:
     cursor = connection.cursor()
     cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
     cursor.execute(f"SET idle_in_transaction_session_timeout = '{STOPPED_S}s'")
+    # Parallel workers need segments in the server's /dev/shm, which has 64 MiB in a container, and gain us nothing.
+    cursor.execute("SET max_parallel_workers_per_gather = 0")
     connection.commit()
 
 

@@ -17,11 +17,15 @@ from clusterctl.fleet.payloads.node import ReportRecorded, StageAdvanced, StepSt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """`waves`: seconds of each wave once its jobs have ended. `unknown`: steps that were never measured, left out."""
+    """`waves`: seconds of each wave once its jobs have ended. `unknown`: steps that were never measured, left out.
+
+    `without`: changes that are no step, and left out, too.
+    """
 
     waves: tuple[float, ...]
     steps: Mapping[Step, float]
     unknown: tuple[Step, ...] = ()
+    without: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -45,8 +45,13 @@ class Change:
     def __str__(self) -> str:
         parts = [f"{name} = {value}" for name, value in self.variables.items()]
         parts += [f"role {name}" for name in self.roles]
-        parts += ["BIOS and firmware of the baseline"] if self.settings else []
-        return ", ".join([*parts, *(["firmware of the adapters"] if self.nic_firmware else [])])
+        return ", ".join([*parts, *self.of_machines])
+
+    @property
+    def of_machines(self) -> tuple[str, ...]:
+        """Return what is changed before the steps, under the plan's hold."""
+        parts = (self.settings, "BIOS and firmware of the baseline"), (self.nic_firmware, "firmware of the adapters")
+        return tuple(text for wanted, text in parts if wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

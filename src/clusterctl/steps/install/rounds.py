@@ -84,12 +84,10 @@ class Rounds:
         """Yield the outcomes of those that are not done in time; acts that still run have the same deadline."""
         wait(self._running)
         yield from self._collect()
-        deadline = replace(self._deadline, at=max(self._deadline.at, self._deadline.timer.now() + LOOK_S))
         for job in self._jobs.values():
-            outcome = _alone(job, partial(self._handlers.ended, job, deadline))
+            outcome = _alone(job, partial(self._handlers.ended, job, self._deadline))
             if outcome is not None:
                 yield outcome
-        self._jobs.clear()
 
     # --- one look ---------------------------------------------------------------------------------------------------
 
