@@ -42,6 +42,8 @@ WORKING = {
     "Selection",
     "SiteContext",
     "StepEnds",
+    "SwitchServices",
+    "SwitchSoftware",
     "UfmRestart",
     "WavePlan",
     "WaveRun",
