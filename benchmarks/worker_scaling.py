@@ -82,6 +82,8 @@ timing: {{install_poll_s: {poll}, link_training_s: 1}}
 """
 POLL_S = 15.0
 """Between two looks at an installer, of true time."""
+MOST_REBOOTS = 4096
+"""At once: with the default of 64, some thousands of nodes wait for each other's reboots of 5 minutes for hours."""
 PATIENCE_S = 6 * 3600.0
 LOOK_S = 3.0
 """Between two looks at the runs: each costs as much as a worker's own look at its queue."""
@@ -110,6 +112,7 @@ def write(folder: Path, url: str, nodes: int, scale: float) -> Path:
     settings = (site / "site.yml").read_text().replace("skus: [dell-xe9680-h100]", "skus: [two]")
     for default in ("\nburnin: bootstrap\n", "\nbatch: {discover: 64, install: 32, configure: 50, burnin: 64}\n"):
         settings = settings.replace(default, "\n")
+    settings = settings.replace("\n  plan: wiring.csv\n", f"\n  plan: wiring.csv\n  reboots: {MOST_REBOOTS}\n")
     (site / "site.yml").write_text(settings + SETTINGS.format(url=url, poll=POLL_S / scale))
     return site
 
