@@ -226,7 +226,7 @@ def test_a_server_without_disk_for_a_moment_is_waited_for(url: str) -> None:
     book.close()
 
 
-def test_a_server_whose_disk_stays_full_is_named_by_its_own_message(url: str) -> None:
+def test_the_error_of_a_full_server_has_its_own_message(url: str) -> None:
     """What PostgreSQL reports names the file: a segment of shared memory is another remedy than a table."""
     book = open_journal(url, StepClock(), Holder("r1"), reconnect_s=0.0)
     with connect(url).engine.begin() as connection:
