@@ -190,7 +190,7 @@ class FleetMetrics:
     """The metrics of a site, for a service that is asked again and again: it reads what has changed. Thread-safe.
 
     What it has made of each state is kept in the site's record of figures, by the state's version: a process that is
-    started anew reads the states that have changed since, and makes the same of them as one that reads all.
+    started later reads the states that have changed since, and makes the same of them as one that reads all.
     """
 
     context: SiteContext
