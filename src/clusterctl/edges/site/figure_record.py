@@ -1,4 +1,4 @@
-"""A cache in the folder of the site's state: what metrics need of each node, so that a new process need not read all states."""
+"""A cache of what metrics need of each node, so that a new process need not read all states."""
 
 from __future__ import annotations
 
