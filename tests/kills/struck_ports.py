@@ -113,8 +113,11 @@ class StruckJournal:
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
         return self.inner.states(since)
 
-    def each_state(self) -> Iterator[NodeState]:
-        return self.inner.each_state()
+    def each_state(self, without: Collection[NodeId] = ()) -> Iterator[NodeState]:
+        return self.inner.each_state(without)
+
+    def state_versions(self, since: int = 0) -> Mapping[NodeId, str]:
+        return self.inner.state_versions(since)
 
     def names(self) -> Mapping[str, NodeId]:
         return self.inner.names()

@@ -13,6 +13,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from clusterctl import __version__
+from clusterctl.edges.site.figure_record import COLUMNS, FigureRecord
 from clusterctl.fleet.decisions.decision import hold
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
@@ -24,9 +26,10 @@ from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most
 from clusterctl.fleet.reporting.offenders import NONE
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.context import open_site
+from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.expected_parts import expectations
 from clusterctl.operations.metrics import (
+    FORM,
     FleetMetrics,
     FleetSnapshot,
     StepEnds,
@@ -38,7 +41,7 @@ from clusterctl.operations.metrics import (
 )
 from clusterctl.ports.journal import JournalHealth
 from clusterctl_cli.main import run
-from tests.cli.site_of_three import append, write
+from tests.cli.site_of_three import HOT, append, quarantined, write
 from tests.events import new_event
 from tests.paths import ROOT
 from tests.steps.fakes import NOW
@@ -301,3 +304,51 @@ def test_a_bound_without_limits_is_never_the_worst() -> None:
     """Whatever an older journal holds, the metrics of the others are printed."""
     assert margin(7.0, Bound()) == math.inf
     assert margin(7.0, Bound(low=5.0, high=8.0)) == 1.0
+
+
+def lines_of(context: SiteContext) -> list[str]:
+    """The exposition, without the moment of the answer."""
+    return [
+        line for line in export(context).decode().splitlines() if not line.startswith("clusterctl_metrics_timestamp")
+    ]
+
+
+def without_record(context: SiteContext) -> list[str]:
+    """What a process reads that finds no record of figures."""
+    kept = Path(context.site.folder) / "state/figures.db"
+    kept.unlink(missing_ok=True)
+    return lines_of(context)
+
+
+def test_figures_that_are_kept_are_those_of_the_states(tmp_path: Path) -> None:
+    """A second process exports what the first one did, and what one without a record would; also after a node has
+    changed, after the site expects another thing of a node, and where the record is damaged or of another version.
+    """
+    folder = write(tmp_path)
+    context = open_site(folder)
+    context.journal.append(hold(context.journal.state(NodeId("id-n1")), "a look", None).events)
+    record = folder / "state/figures.db"
+    first = lines_of(open_site(folder))
+    assert record.stat().st_mode & 0o777 == 0o600
+    kept = FigureRecord(folder / "state", f"{__version__} {FORM}").read()[0]
+    assert len(kept) == len(open_site(folder).journal.names())
+    assert lines_of(open_site(folder)) == first == without_record(open_site(folder))
+
+    text = (folder / "site.yml").read_text()
+    (folder / "site.yml").write_text(re.sub(r"(?ms)^configure:\n.*?\n\n", "", text) + CONFIGURE)
+    expected = lines_of(open_site(folder))
+    assert any(line.startswith("clusterctl_expected_zpool{") for line in expected)
+    assert expected == without_record(open_site(folder))
+
+    lines_of(open_site(folder))
+    append(folder, quarantined("n1", "burnin", HOT))
+    changed = lines_of(open_site(folder))
+    assert changed != expected
+    assert changed == without_record(open_site(folder))
+
+    for content in (b"no database at all, but long enough", b""):
+        record.write_bytes(content)
+        assert lines_of(open_site(folder)) == changed
+        assert lines_of(open_site(folder)) == changed
+    FigureRecord(folder / "state", "0.1 0").write({"id-n1": ("",) * len(COLUMNS)}, (), "")
+    assert lines_of(open_site(folder)) == changed

@@ -6,7 +6,7 @@ import pytest
 
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.quantity import Bound, at_least, at_most
-from clusterctl.operations.metrics import NodeFigures
+from clusterctl.operations.figures import NodeFigures, bounds_text
 from clusterctl.operations.node_figures import BINS, figure_places
 
 
@@ -14,7 +14,7 @@ def node(name: str, value: float, bound: Bound, sku: str = "h100") -> NodeFigure
     worst = {("bandwidth", bound.unit): (value, bound)}
     return NodeFigures(
         name=name, serial=None, stage=Stage.GOLD, sku=sku, hold=None, stopped=None, acts=(), proven_at=None, worst=worst,
-        lines={},
+        bounds=bounds_text(worst), lines={},
     )  # fmt: skip
 
 

@@ -88,6 +88,7 @@ def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopp
         server.should_exit = True
         thread.join(5)
         reader.join(5)
+        figures.keep()
 
 
 def _draw(fleet: LiveFleet) -> None:
@@ -101,6 +102,7 @@ def _read(figures: FleetMetrics, stopped: Event) -> None:
     """Read the figures of all nodes, so that Prometheus's first scrape does not wait for them."""
     with suppress(ClusterctlError):  # a request for them reports it
         figures.read_all(stopped.is_set)
+        figures.keep()
     gc.collect()
     _keep()
 

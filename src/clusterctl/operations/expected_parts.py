@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.roles import shipped_roles, wanted
 from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.node import Location, Stage
 from clusterctl.fleet.roles.selection import GroupMember, RequestedRoles
-from clusterctl.fleet.state import NodeState
 from clusterctl.operations.scrape_targets import has_targets
 
 _POOL_ROLE, _POOL_NAME = "zfs_pool", "zfs_pool_name"
@@ -29,6 +30,21 @@ class ExpectedParts:
 NOTHING = ExpectedParts()
 
 
+class PlacedNode(Protocol):
+    """A node, as far as its expected parts depend on it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def stage(self) -> Stage: ...
+    @property
+    def sku(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def location(self) -> Location: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Expectations:
     """What a site's SKUs and roles promise of each node."""
@@ -37,7 +53,7 @@ class Expectations:
     requested: RequestedRoles
     pool: str
 
-    def of(self, node: NodeState) -> ExpectedParts:
+    def of(self, node: PlacedNode) -> ExpectedParts:
         """Return the parts of a node that Prometheus scrapes; nothing of another one."""
         if not has_targets(node):
             return NOTHING
@@ -45,7 +61,7 @@ class Expectations:
         counts = {"gpu": sku.gpu_count, "adapter": sku.hca_count} if sku is not None else {}
         return ExpectedParts(counts={part: count for part, count in counts.items() if count}, zpools=self._zpools(node))
 
-    def _zpools(self, node: NodeState) -> tuple[str, ...]:
+    def _zpools(self, node: PlacedNode) -> tuple[str, ...]:
         choice = self.requested.choose(GroupMember(node.name, node.location.rack, node.sku))
         if _POOL_ROLE not in choice.roles:
             return ()

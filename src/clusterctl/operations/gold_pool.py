@@ -76,10 +76,13 @@ def gold_pool(site: Site) -> GoldPool:
 
 def spares(site: Site, journal: Journal) -> Spares | None:
     """Return the spare nodes; None where the site does not name the number of nodes that its work needs."""
+    return spares_of(site, len(_gold(journal))) if site.settings.publish.needed is not None else None
+
+
+def spares_of(site: Site, gold: int) -> Spares | None:
+    """Return the same, of a caller that knows how many nodes are in the pool."""
     settings = site.settings.publish
-    if settings.needed is None:
-        return None
-    return Spares(len(_gold(journal)), settings.needed, settings.spares_percent)
+    return None if settings.needed is None else Spares(gold, settings.needed, settings.spares_percent)
 
 
 def expiry_of(site: Site) -> timedelta | None:

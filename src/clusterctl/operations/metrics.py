@@ -6,12 +6,13 @@ a text of a peer. Of a node, each check or load has one figure: its worst part's
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from prometheus_client.registry import Collector
 from clusterctl import __version__
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.certificate_record import read_certificates
+from clusterctl.edges.site.figure_record import COLUMNS, FigureRecord
 from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.bmc.certificates import SeenCertificate
 from clusterctl.fleet.event import Event, Kind, Stream
@@ -29,19 +31,27 @@ from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.parts import words_of
 from clusterctl.fleet.nightly.record import NightRecord, gauges
-from clusterctl.fleet.node import NodeId, Serial, Stage, Step
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 from clusterctl.fleet.payloads.jobs import JobAttributed
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.reporting.offenders import Offenders
 from clusterctl.fleet.reporting.spares import Spares
-from clusterctl.fleet.state import NodeState, OperatorHold
+from clusterctl.fleet.state import NodeState
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext, on_replica
 from clusterctl.operations.documents import write_document
 from clusterctl.operations.expected_parts import NOTHING, Expectations, ExpectedParts, expectations
-from clusterctl.operations.gold_pool import spares
+from clusterctl.operations.figures import (
+    NodeFigures,
+    bounds_of,
+    bounds_text,
+    expected_text,
+    from_row,
+    to_row,
+)
+from clusterctl.operations.gold_pool import spares_of
 from clusterctl.operations.offenders import known_offenders
 from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports.journal import JournalHealth
@@ -51,34 +61,9 @@ WINDOW = timedelta(hours=24)
 JOB_WINDOW = timedelta(days=7)
 """Failures of jobs that were attributed in it are counted."""
 _QUANTILES = (0.5, 0.9, 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFigures:
-    """What the metrics need of one node.
-
-    stopped    stage, step and code of what stopped it; None where nothing did
-    acts       names of the acts in flight
-    proven_at  when a gold node's last burn-in was recorded
-    since      when it came to its stage
-    worst      each check's worst figure and its limits, by check and unit
-    parts      slots, models and serials of its parts, for a search; no metric has them
-    lines      the samples of the families that have a sample for each node, in the text format, by family: made once
-               for each state of the node, since they are nearly all that an answer consists of
-    """
-
-    name: str
-    serial: Serial | None
-    stage: Stage
-    sku: str
-    hold: OperatorHold | None
-    stopped: tuple[str, str, str] | None
-    acts: tuple[str, ...]
-    proven_at: datetime | None
-    worst: Mapping[tuple[str, str], tuple[float, Bound]]
-    lines: Mapping[str, str]
-    since: datetime | None = None
-    parts: str = ""
+FORM = 1
+"""Of the figures that are kept: raised with each change of what is made of a state."""
+VERSION = COLUMNS.index("version")
 
 
 def figures_of(node: NodeState, expected: ExpectedParts = NOTHING) -> NodeFigures:
@@ -96,12 +81,25 @@ def figures_of(node: NodeState, expected: ExpectedParts = NOTHING) -> NodeFigure
         proven_at=proven_at,
         since=node.since,
         worst=worst,
+        bounds=bounds_text(worst),
         parts=words_of(node) if node.stage is not Stage.RETIRED else "",
+        address=node.address,
+        location=node.location,
+        expected=expected_text(expected),
         lines={
             family.name: _samples_of(family)
             for family in (*_of_node(node.name, proven_at, worst), *_expected_of(node.name, expected))
         },
     )
+
+
+def _expecting(node: NodeFigures, expected: ExpectedParts) -> NodeFigures:
+    """Return the figures with what is expected of the node now; the site may have changed since they were kept."""
+    text = expected_text(expected)
+    if text == node.expected:
+        return node
+    lines = {family.name: _samples_of(family) for family in _expected_of(node.name, expected)}
+    return replace(node, expected=text, lines={**node.lines, **lines})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,15 +162,36 @@ class StepEnds:
             self.ends.popleft()
         self.began = {key: at for key, at in self.began.items() if at >= now - WINDOW}
 
+    def text(self) -> str:
+        """Return it as JSON, for `steps_of`."""
+        ends = [(end.at.isoformat(), end.step, end.verdict, end.seconds) for end in self.ends]
+        return json.dumps([self.seq, ends, [(*key, at.isoformat()) for key, at in self.began.items()]])
+
     def _end(self, event: Event, report: Report) -> None:
         begun = self.began.pop((event.subject, report.step), None)
         seconds = None if begun is None else (event.at - begun).total_seconds()
         self.ends.append(StepEnd(at=event.at, step=report.step, verdict=report.verdict.value, seconds=seconds))
 
 
+def steps_of(text: str) -> StepEnds:
+    """Return the steps that were kept as a text; none of an empty one. Raise `ValueError` for any other."""
+    if not text:
+        return StepEnds()
+    seq, ends, began = json.loads(text)
+    found = (
+        StepEnd(at=datetime.fromisoformat(at), step=step, verdict=verdict, seconds=seconds)
+        for at, step, verdict, seconds in ends
+    )
+    return StepEnds(seq, deque(found), {(node, step): datetime.fromisoformat(at) for node, step, at in began})
+
+
 @dataclass
 class FleetMetrics:
-    """The metrics of a site for a service that is asked again and again: it reads what has changed. Thread-safe."""
+    """The metrics of a site, for a service that is asked again and again: it reads what has changed. Thread-safe.
+
+    What it has made of each state is kept in the site's record of figures, by the state's version: a process that is
+    started later reads the states that have changed since, and makes the same of them as one that reads all.
+    """
 
     context: SiteContext
     _nodes: dict[NodeId, NodeFigures] = field(default_factory=dict)
@@ -180,9 +199,13 @@ class FleetMetrics:
     _seq: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _expected: Expectations = field(init=False)
+    _record: FigureRecord = field(init=False)
+    _unkept: dict[NodeId, str] = field(default_factory=dict)
+    _gone: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._expected = expectations(self.context.site)
+        self._record = FigureRecord(state_dir(self.context.site), f"{__version__} {FORM}")
 
     def read_all(self, stopped: Callable[[], bool]) -> None:
         """Read all nodes before the first question, which takes seconds for thousands; give up where `stopped`."""
@@ -217,17 +240,51 @@ class FleetMetrics:
         if not self._seq:
             self._read_all(last, lambda: False)
         elif last > self._seq:
-            self._nodes |= {state.id: self._of(state) for state in self.context.journal.states(since=self._seq)}
+            versions = self.context.journal.state_versions(self._seq)
+            changed = {state.id: self._of(state) for state in self.context.journal.states(since=self._seq)}
+            self._take(changed, versions)
             self._seq = last
 
     def _read_all(self, last: int, stopped: Callable[[], bool]) -> None:
-        """Read some nodes after the others: whole states take memory."""
-        found: dict[NodeId, NodeFigures] = {}
-        for node in self.context.journal.each_state():
+        """Take what is kept, and read the other nodes, some after the others: whole states take memory."""
+        versions = self.context.journal.state_versions()
+        kept, self._steps = self._kept(versions, last)
+        nodes = {node: _expecting(one, self._expected.of(one)) for node, one in kept.items()}
+        changed = {node: one for node, one in nodes.items() if one is not kept[node]}
+        for state in self.context.journal.each_state(without=kept):
             if stopped():
                 return
-            found[node.id] = self._of(node)
-        self._nodes, self._seq = found, last
+            changed[state.id] = self._of(state)
+        self._nodes = nodes
+        self._take(changed, versions)
+        self._seq = last
+
+    def _kept(self, versions: Mapping[NodeId, str], last: int) -> tuple[dict[NodeId, NodeFigures], StepEnds]:
+        """Return what is kept of states that are the same, and of steps up to the event `last`."""
+        rows, text = self._record.read()
+        self._gone = rows.keys() - versions.keys()
+        try:
+            steps = steps_of(text)
+            found = ((NodeId(node), row) for node, row in rows.items())
+            return {node: from_row(row) for node, row in found if versions.get(node) == row[VERSION]}, (
+                steps if steps.seq <= last else StepEnds()
+            )
+        except (ValueError, TypeError):
+            return {}, StepEnds()
+
+    def _take(self, changed: Mapping[NodeId, NodeFigures], versions: Mapping[NodeId, str]) -> None:
+        """Take new figures, to be kept under versions that were read before the states: newer ones are read again."""
+        self._nodes |= changed
+        self._unkept |= {node: versions[node] for node in changed if node in versions}
+
+    def keep(self) -> None:
+        """Keep the figures for the next process that exports them."""
+        with self._lock:
+            if not self._seq:
+                return
+            rows = {str(node): to_row(self._nodes[node], version) for node, version in self._unkept.items()}
+            self._record.write(rows, self._gone, self._steps.text())
+            self._unkept, self._gone = {}, set()
 
     def _of(self, node: NodeState) -> NodeFigures:
         return figures_of(node, self._expected.of(node))
@@ -242,7 +299,7 @@ class FleetMetrics:
             steps=tuple(self._steps.ends),
             faults=context.faults(),
             night=None if _by_the_night(context) else record,
-            spares=spares(context.site, context.journal),
+            spares=spares_of(context.site, sum(_in_pool(node, now) for node in self._nodes.values())),
             offenders=known_offenders(context, (node.serial for node in self._nodes.values())),
             journal=health,
             links=_last_judgement(context),
@@ -255,6 +312,10 @@ class FleetMetrics:
             due=None if settings is None else night_due(record, self._nodes.values(), settings.alarm_hours),
             certificates=read_certificates(state_dir(context.site)),
         )
+
+
+def _in_pool(node: NodeFigures, now: datetime) -> bool:
+    return node.stage is Stage.GOLD and (node.hold is None or not node.hold.active(now))
 
 
 def night_due(record: NightRecord | None, nodes: Iterable[NodeFigures], alarm_hours: int) -> datetime | None:
@@ -307,15 +368,18 @@ def _text_of(collector: Collector) -> str:
 def export(context: SiteContext) -> bytes:
     """Return the site's metrics of this moment."""
     with collector_paused():
-        return FleetMetrics(on_replica(context)).export()
+        metrics = FleetMetrics(on_replica(context))
+        text = metrics.export()
+        metrics.keep()
+        return text
 
 
 def write(context: SiteContext, file: Path) -> int:
     """Write them whole or not at all, readable for node_exporter; return the number of bytes. Raises `UsageError`."""
-    text = export(context).decode()
-    write_document(file, text, option="FILE", force=True)
+    exported = export(context)
+    write_document(file, exported.decode(), option="FILE", force=True)
     file.chmod(0o644)
-    return len(text.encode())
+    return len(exported)
 
 
 class _OneFamily(Collector):
@@ -450,11 +514,15 @@ def _lines(family: GaugeMetricFamily) -> list[str]:
 def _limits(nodes: Sequence[NodeFigures]) -> Metric:
     limits = _family("burnin_limit", "What figures are compared with.", ("sku", "check", "unit", "side"))
     known: dict[tuple[str, str, str, str], float] = {}
-    for node in nodes:
-        for (check, unit), (_, bound) in node.worst.items():
+    distinct: dict[tuple[str, str], None] = {}
+    for node in nodes:  # the last node of several with other limits counts
+        distinct.pop((node.sku, node.bounds), None)
+        distinct[node.sku, node.bounds] = None
+    for sku, bounds in distinct:
+        for (check, unit), bound in bounds_of(bounds):
             for side, limit in (("min", bound.low), ("max", bound.high)):
                 if limit is not None:
-                    known[node.sku, check, unit, side] = limit
+                    known[sku, check, unit, side] = limit
     for labels, limit in sorted(known.items()):
         limits.add_metric(labels, limit)
     return limits

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.quantity import Bound
-from clusterctl.operations.metrics import NodeFigures, margin
+from clusterctl.operations.figures import NodeFigures
+from clusterctl.operations.metrics import margin
 
 BINS = 20
 _TWENTIETHS = 20

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.roles import shipped_roles, wanted
@@ -55,7 +55,16 @@ def scrape_targets(nodes: Iterable[Node], requested: RequestedRoles, roles: Role
     return [group for groups in found.values() for group in groups]
 
 
-def has_targets(node: Node) -> bool:
+class AddressedNode(Protocol):
+    """A node, as far as it depends on it whether it is scraped."""
+
+    @property
+    def stage(self) -> Stage: ...
+    @property
+    def address(self) -> str: ...
+
+
+def has_targets(node: AddressedNode) -> bool:
     """Return whether a node has an installed system and an address: only then its exporters are scraped."""
     return node.stage not in _WITHOUT_SYSTEM and bool(node.address)
 

@@ -79,8 +79,14 @@ class Journal(Protocol):
         """Return the nodes with an event after the one of number `since`, by name: all nodes by default."""
         ...
 
-    def each_state(self) -> Iterator[NodeState]:
-        """Yield all nodes, by name: whole states of thousands take gigabytes where all are kept."""
+    def each_state(self, without: Collection[NodeId] = ()) -> Iterator[NodeState]:
+        """Yield all nodes but these, by name: whole states of thousands take gigabytes where all are kept."""
+        ...
+
+    def state_versions(self, since: int = 0) -> Mapping[NodeId, str]:
+        """Return, of each node with an event after `since`, its last event's number and its summary's digest: another
+        one for each state of it, and a tenth of the cost of `summaries`.
+        """
         ...
 
     def names(self) -> Mapping[str, NodeId]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, select, text
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, text
 
 from clusterctl.edges.journal import claims, incident_states, states
 from clusterctl.edges.journal.claims import Holder
@@ -123,15 +123,27 @@ class SqlJournal:
             query = query.where(states_table.c.last_seq > since)
         return tuple(map(states.state_of, self._rows(query)))
 
-    def each_state(self) -> Iterator[NodeState]:
+    def each_state(self, without: Collection[NodeId] = ()) -> Iterator[NodeState]:
         columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
-        names = select(states_table.c.name).order_by(states_table.c.name)
-        for part in _parts(self._reads.read(lambda connection: connection.execute(names).scalars().all())):
+        for part in _parts(name for name, node in self.names().items() if node not in without):
             query = select(*columns).where(states_table.c.name.in_(part)).order_by(states_table.c.name)
             yield from map(states.state_of, self._rows(query))
 
     def _rows(self, query: Select[Any]) -> Sequence[RowMapping]:
         return self._reads.read(lambda connection: connection.execute(query).mappings().all())
+
+    def state_versions(self, since: int = 0) -> Mapping[NodeId, str]:
+        """Ask twice: SQLite finds the digests in an index, and no `last_seq` behind a long state."""
+        numbers = select(states_table.c.node, states_table.c.last_seq)
+        if since:
+            numbers = numbers.where(states_table.c.last_seq > since)
+        digests = select(states_table.c.node, states_table.c.summary_digest)
+
+        def read(connection: Connection) -> Mapping[NodeId, str]:
+            known = dict(connection.execute(digests).tuples().all())
+            return {NodeId(node): f"{seq} {known[node]}" for node, seq in connection.execute(numbers)}
+
+        return self._reads.snapshot(read)
 
     def names(self) -> Mapping[str, NodeId]:
         query = select(states_table.c.name, states_table.c.node).order_by(states_table.c.name)
@@ -170,12 +182,19 @@ class SqlJournal:
             yield from self._events(select(events_table).where(mine & of_kind))
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        late = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
-        return self._pages(late)
+        """Read each kind from its newest event back, until `_AT_ONCE` in a row are older: years of a large fleet are
+        millions of events, and clocks of controllers may differ.
+        """
+
+        def late(connection: Connection) -> list[int]:
+            return sorted(seq for kind in kinds for seq in _since(connection, kind, since.isoformat()))
+
+        return self._numbered(self._reads.read(late))
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
         new = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.seq > seq)
-        return self._pages(new)
+        query = select(events_table.c.seq).where(new).order_by(events_table.c.seq)
+        return self._numbered(self._reads.read(lambda connection: connection.execute(query).scalars().all()))
 
     def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
         return self._reads.read(lambda connection: claims.owners(connection, prefix))
@@ -186,13 +205,9 @@ class SqlJournal:
         rows = self._reads.read(lambda connection: connection.execute(ordered).mappings().all())
         return (event_of(row) for row in rows)
 
-    def _pages(self, wanted: ColumnElement[bool]) -> Iterator[Event]:
-        """Return the events of a condition in their order, which are read in parts: a day of a large fleet has
-        gigabytes of reports.
-        """
-        query = select(events_table.c.seq).where(wanted).order_by(events_table.c.seq)
-        found = self._reads.read(lambda connection: connection.execute(query).scalars().all())
-        parts = (self._events(select(events_table).where(events_table.c.seq.in_(part))) for part in _parts(found))
+    def _numbered(self, numbers: Sequence[int]) -> Iterator[Event]:
+        """Return the events of these numbers, which are read in parts: a day of a large fleet has gigabytes."""
+        parts = (self._events(select(events_table).where(events_table.c.seq.in_(part))) for part in _parts(numbers))
         return itertools.chain.from_iterable(parts)
 
     def rebuild(self) -> None:
@@ -246,6 +261,16 @@ def _parts(items: Iterable[T]) -> Iterator[list[T]]:
     left = list(items)
     for start in range(0, len(left), _AT_ONCE):
         yield left[start : start + _AT_ONCE]
+
+
+def _since(connection: Connection, kind: Kind, since: str) -> Iterator[int]:
+    """Yield the numbers of the events of a kind that are not older than `since`, the newest first."""
+    table = events_table.c
+    query = select(table.seq, table.at).where(table.kind == kind.value).order_by(table.seq.desc()).limit(_AT_ONCE)
+    rows = connection.execute(query).all()
+    while any(at >= since for _, at in rows):
+        yield from (seq for seq, at in rows if at >= since)
+        rows = connection.execute(query.where(table.seq < rows[-1][0])).all()
 
 
 def _inserted(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
