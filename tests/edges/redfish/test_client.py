@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import logging.config
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -337,7 +338,8 @@ def test_compression_where_identity_is_refused(bmcs: RedfishBmcs, served: Served
 
 
 def test_secrets_stay_out_of_the_log(bmcs: RedfishBmcs, served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """Even with every logger at debug, neither password nor session token is written."""
+    """Even with every logger at debug, and after a web server set up its own, neither password nor token is written."""
+    logging.config.dictConfig({"version": 1, "incremental": False, "disable_existing_loggers": False})
     with caplog.at_level(logging.DEBUG):
         inventory(bmcs, served[1])
         failure(bmcs, (served[0], replace(served[1], password=PASSWORD + "-wrong")))

@@ -48,7 +48,8 @@ _REFUSAL = JsonLimits(size=1 << 20, values=10_000)
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 Body = Mapping[str, Any]
 
-logging.getLogger("redfish.rest.v1").disabled = True  # its debug and info lines contain session tokens
+logging.getLogger("redfish.rest.v1").addFilter(lambda _: False)
+"""Its debug and info lines contain session tokens. `disabled` would not last: `logging.config` resets it."""
 
 
 @dataclass(frozen=True, slots=True)
