@@ -1,4 +1,4 @@
-"""What the checks share of a load's samples: the program that runs in parallel with the load, and what it printed."""
+"""What the checks share of a load's samples: the program that runs in parallel with the loads, and what it printed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from clusterctl.formats.host.load_samples import LoadSamples, parse_load_samples
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 LOAD_SAMPLES = Probe("load_samples", ("load-samples",), timeout=30.0, max_bytes=8 << 20)
-"""Read after the load only: it ends the sampler."""
+"""Read after the load only: what the sampler reads then is of the next load."""
 SAMPLER_BEGUN = Probe("load_sampler_begun", ("load-samples", "ready"), timeout=30.0, max_bytes=4096)
 """Before the load: it waits until the sampler runs."""
 LONGEST_S = 48 * 3600
-"""No load lasts longer."""
+"""No suite lasts longer."""
 _AGAIN = "run the burn-in again"
 _WHAT = {"gpu": "the GPUs", "pci": "PCIe errors", "adapter": "the adapters' temperatures"}
 

@@ -1,4 +1,4 @@
-"""Runs on a node, as the built-in probe `load-samples`: ends the sampler of a load, and prints what it saw;
+"""Runs on a node, as the built-in probe `load-samples`: prints what the sampler saw of the load that has ended;
 `load-samples ready` waits until the sampler has begun.
 
 Standard library only, Python 3.9. Exit code 1 where no sampler answers.
@@ -47,7 +47,7 @@ def main(argv: Sequence[str], address: str = ADDRESS) -> int:
     if list(argv) == ["ready"]:
         return 0 if begun(address) else 1
     try:
-        document = ask(address, b"end\n", END_S)
+        document = ask(address, b"document\n", END_S)
     except OSError as error:
         sys.stderr.write(f"no sampler answers: {error.strerror or error}\n")
         return 1

@@ -1,4 +1,4 @@
-"""load-sampler: what a load does to this host's parts, sampled each second until `load-samples` asks for it.
+"""load-sampler: what loads do to this host's parts, sampled each second; `load-samples` asks for it after each load.
 
 Stands in for a burn-in program that would read the controller's own kernel log, GPUs and adapters. The document is that
 of the program (burnin/clusterctl_burnin/node/programs/load_sampler.py); its counters are those of the kernel's ABI
@@ -44,17 +44,16 @@ def _end_other() -> None:
         other.settimeout(2)
         other.connect(ADDRESS)
         other.sendall(b"end\n")
-        while other.recv(1 << 16):
-            pass
+        other.recv(1)
 
 
 def _sample(server: socket.socket, interval: float, limit: float) -> None:
-    """Count until the document is asked for."""
-    began, wall = time.monotonic(), time.time()
+    """Count, from one document that is asked for to the next; return once another sampler ends this one."""
+    end = time.monotonic() + limit
     last = dict(_counters(load()))
+    began, wall, samples = time.monotonic(), time.time(), 1
     risen: dict[tuple[str, str, str], list[tuple[float, int]]] = {}
-    samples = 1
-    while (second := time.monotonic() - began) < limit:
+    while time.monotonic() < end:
         ready, _, _ = select.select([server], [], [], interval)
         second = round(time.monotonic() - began, 1)
         for key, value in _counters(load()):
@@ -62,21 +61,25 @@ def _sample(server: socket.socket, interval: float, limit: float) -> None:
                 risen.setdefault(key, []).append((second, value - last[key]))
             last[key] = value
         samples += 1
-        if ready and _answered(server, _document(load(), wall, (second, interval, samples), risen)):
+        asked = _answered(server, _document(load(), wall, (second, interval, samples), risen)) if ready else b""
+        if asked == b"end\n":
             return
+        if asked == b"document\n":
+            began, wall, samples, risen = time.monotonic(), time.time(), 0, {}
 
 
-def _answered(server: socket.socket, document: dict[str, object]) -> bool:
-    """Return whether the peer asked for the document and has it."""
+def _answered(server: socket.socket, document: dict[str, object]) -> bytes:
+    """Return what the peer asked for: whether the sampler has begun, the document, or its end."""
+    asked = b""
     peer, _ = server.accept()
     with peer, contextlib.suppress(OSError):
         peer.settimeout(10)
-        if peer.recv(16) == b"ready\n":
+        asked = peer.recv(16)
+        if asked == b"ready\n":
             peer.sendall(b"ready\n")
-            return False
-        peer.sendall(json.dumps(document).encode())
-        return True
-    return False
+        if asked == b"document\n":
+            peer.sendall(json.dumps(document).encode())
+    return asked
 
 
 def _counters(facts: Facts) -> Iterator[tuple[tuple[str, str, str], int]]:
