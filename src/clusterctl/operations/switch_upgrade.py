@@ -24,7 +24,7 @@ from clusterctl.fleet.selectors import matching
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import limits_named
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.fabric_firmware import busy_hosts, hosts_behind, masters_seen
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.operations.partners import PartnerLender
@@ -397,7 +397,7 @@ class _Run:
 
     def _upgrader(self) -> SwitchUpgrader:
         context, services = self.software.context, self.software.services
-        limits, plan = limits_named("ndr"), wiring_plan(context.site)
+        limits, plan = limits_for(context.site), wiring_plan(context.site)
         telemetry = self.adapters.telemetry
         collector = LinkCollector(context.journal, self.adapters.fabric, self.adapters.counters, limits, plan, DAY)
         return SwitchUpgrader(
