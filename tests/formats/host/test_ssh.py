@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
+from clusterctl.fleet.errors import SshFailure
+from clusterctl.formats.host.ssh import parse_ssh_failure
 
 
 @pytest.mark.parametrize(

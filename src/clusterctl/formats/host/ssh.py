@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 import re
 
-
-class SshFailure(enum.Enum):
-    """REFUSED: the host is up, and no server listens. NO_ANSWER: no reply at all. NO_GREETING: the kernel accepts the
-    connection, but no server sends a banner. BROKEN: the connection was lost. UNKNOWN: another message.
-    """
-
-    REFUSED = "refused"
-    NO_ANSWER = "no answer"
-    NO_GREETING = "no greeting"
-    BROKEN = "broken"
-    UNKNOWN = "unknown"
-
+from clusterctl.fleet.errors import SshFailure
 
 _WORDS = (
     # First, because a time-out of the banner also contains "timed out".
