@@ -100,6 +100,16 @@ def test_a_slow_rail_is_the_cables_fault() -> None:
     assert [f.root for f in linked] == ["", cable.key, "", cable.key]
 
 
+def test_a_full_disk_is_why_mpirun_did_not_start_and_not_why_a_load_is_slow() -> None:
+    """Open MPI keeps its session in /tmp. An adapter's own load needs no disk."""
+    full = Finding(check="disk_space", verdict=Verdict.FAIL, code=Code.DISK_FULL, subject="/tmp")
+    group = Finding(check="all_reduce", verdict=Verdict.FAIL, code=Code.LOAD_FAILED)
+    slow = Finding(check="all_reduce_rail", verdict=Verdict.FAIL, code=Code.LOAD_SLOW, subject="mlx5_3")
+    rail = Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_FAILED, subject="mlx5_4")
+    linked = link_roots([full, group, slow, rail])
+    assert [finding.root for finding in linked] == ["", full.key, "", ""]
+
+
 def test_when_the_node_does_not_answer_every_check_reports_it_once() -> None:
     """All of the suite INCONCLUSIVE, one root, one remedy."""
     findings = unmeasured(SUITE.checks, "no SSH: timed out", "see that the host is up")
