@@ -159,6 +159,27 @@ def test_a_slow_act_holds_up_no_other_machine(book: SqlJournal) -> None:
     assert [] not in installer.looks
 
 
+def test_while_an_act_runs_the_controller_rests(book: SqlJournal) -> None:
+    """A request may take minutes: it is waited for, and not looked at all the time."""
+    installer, timer = SlowInstaller(slow="n1"), FakeTimer()
+    looks: list[int] = []
+
+    def answer() -> None:
+        installer.asked.wait(600)
+        looks.append(timer.looks)
+        threading.Event().wait(0.5)
+        looks.append(timer.looks)
+        installer.answer.set()
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    (outcome,) = Run(book, ["n1"]).outcomes(installer, Deadline.after(3600, timer=timer))
+    answering.join()
+    assert outcome.findings[0].verdict is Verdict.PASS
+    before, after = looks
+    assert after - before < 200
+
+
 def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> None:
     """It waits for no answer; what was sent stays open in the journal, for the next run to look at."""
     installer, cancelled = SlowInstaller(slow="n1"), threading.Event()
