@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from clusterctl.edges.ssh.connection import BoundedPacketizer, connect
 from clusterctl.fleet.errors import UnreachableError
+from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import Deadline, HostAddress
 
 HUGE = struct.pack(">IB", 0xFFFFFFFC, 4)
@@ -98,5 +99,6 @@ def test_a_server_that_only_greets_is_given_up_in_time_without_a_thread_for_each
                 pass
             timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
             trying.join(20)
-    assert failed == ["no SSH: the server did not agree on keys in time"]
+    assert failed == ["no SSH: sshd does not answer in time: key exchange"]
+    assert parse_ssh_failure(failed[0]) is SshFailure.NO_GREETING
     assert not timers

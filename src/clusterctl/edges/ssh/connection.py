@@ -22,6 +22,7 @@ from clusterctl.fleet.errors import (
     UntrustedError,
     UsageError,
 )
+from clusterctl.formats.host.ssh import STALLED
 from clusterctl.ports import Deadline, HostAddress
 
 CONNECT_SECONDS = 15.0
@@ -105,7 +106,7 @@ def _negotiate(transport: paramiko.Transport, seconds: float) -> None:
     if not transport.is_active():
         raise transport.get_exception() or paramiko.SSHException("Negotiation failed.")
     if not done.is_set():
-        raise paramiko.SSHException("the server did not agree on keys in time")
+        raise paramiko.SSHException(f"{STALLED}: key exchange")
 
 
 def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, seconds: float) -> None:
@@ -113,7 +114,7 @@ def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, second
     done = threading.Event()
     transport.auth_publickey(user, key, event=done)
     if not done.wait(seconds):
-        raise paramiko.SSHException("the login was not answered in time")
+        raise paramiko.SSHException(f"{STALLED}: login")
     if transport.auth_handler is not None:
         transport.auth_handler.wait_for_response(done)  # returns at once, or raises what went wrong
 

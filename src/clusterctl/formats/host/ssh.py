@@ -8,7 +8,8 @@ import re
 
 class SshFailure(enum.Enum):
     """REFUSED: the host is up, and no server listens. NO_ANSWER: no reply at all. NO_GREETING: the kernel accepts the
-    connection, but no server sends a banner. BROKEN: the connection was lost. UNKNOWN: another message.
+    connection, but no server sends a banner, or it does not go on after it. BROKEN: the connection was lost.
+    UNKNOWN: another message.
     """
 
     REFUSED = "refused"
@@ -18,9 +19,12 @@ class SshFailure(enum.Enum):
     UNKNOWN = "unknown"
 
 
+STALLED = "sshd does not answer in time"
+"""Of our own connections: the host took the connection, and did not go on."""
+
 _WORDS = (
     # First, because a time-out of the banner also contains "timed out".
-    (SshFailure.NO_GREETING, r"banner|no existing session|kex_exchange_identification.*timed out"),
+    (SshFailure.NO_GREETING, rf"{STALLED}|banner|no existing session|kex_exchange_identification.*timed out"),
     (SshFailure.REFUSED, r"connection refused"),
     (SshFailure.NO_ANSWER, r"timed? ?out|no route to host|(?:network|host) is (?:unreachable|down)"),
     (SshFailure.BROKEN, r"reset by peer|broken pipe|closed by|connection broke|EOFError|shared connection"),

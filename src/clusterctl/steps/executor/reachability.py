@@ -165,7 +165,7 @@ REACHABLE = "reachable"
 _CAUSES = {
     SshFailure.REFUSED: "the host answers, but its port 22 refuses connections: sshd does not run",
     SshFailure.NO_ANSWER: "nothing answers at its address: its network is cut, or it is down",
-    SshFailure.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
+    SshFailure.NO_GREETING: "its kernel takes the connection, but sshd does not answer: the host hangs",
     SshFailure.BROKEN: "the connection broke: the host has gone down, or its network",
     SshFailure.UNKNOWN: "it cannot be logged in to",
 }
