@@ -37,7 +37,7 @@ from clusterctl_burnin.node_check.program import (
 from clusterctl_burnin.probe import ProbeResult, Readings, Status, parse_readings
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_cli.main import run as command
-from tests.burnin import test_checks, test_clock_and_port_checks, test_host_checks
+from tests.burnin import test_checks, test_clock_and_port_checks, test_cpu_share, test_host_checks
 from tests.burnin.kit import HEALTHY, LIMITS, PROBES, SKU, readings
 from tests.burnin.test_malformed_output import MUTATIONS
 from tests.cli.site_of_three import append, write
@@ -96,6 +96,8 @@ def recorded() -> Iterator[Readings]:
     for case in (*test_checks.CASES, *test_clock_and_port_checks.CASES, *test_host_checks.CASES):
         if getattr(case, "broken", None):
             yield readings(**case.broken)
+    for text in test_cpu_share.DOCUMENTS.values():
+        yield readings(cpu_share=lambda _, text=text: text)  # type: ignore[misc]
     chance = random.Random(21)
     for name in PROBES:
         text = (HEALTHY / f"{name}.txt").read_text()

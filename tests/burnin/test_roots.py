@@ -54,6 +54,16 @@ def test_a_gpu_off_the_bus_is_the_root_of_its_absence() -> None:
     assert roots(*judged.findings) == ["kernel_log:gpu 0000:43:00.0"]
 
 
+def test_a_full_disk_is_the_root_of_loads_that_could_not_run() -> None:
+    """Open MPI's ranks meet by files in /tmp. A load that was slow has another cause, and so has traffic of one process."""
+    full = Finding(check="disk_space", verdict=Verdict.FAIL, code=Code.DISK_FULL, subject="/tmp")
+    ended = Finding(check="all_reduce", verdict=Verdict.FAIL, code=Code.LOAD_FAILED)
+    slow = Finding(check="all_reduce_node", verdict=Verdict.FAIL, code=Code.LOAD_SLOW)
+    pair = Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_FAILED, subject="mlx5_3")
+    found = link_roots([full, ended, slow, pair])
+    assert [one.root for one in found] == ["", full.key, "", ""]
+
+
 def test_a_dead_driver_is_one_root() -> None:
     """nvidia-smi cannot talk to the driver: every GPU check is unmeasured because of that."""
     dead = result("nvidia_smi", "couldn't communicate with the NVIDIA driver.\n", rc=9)
@@ -98,16 +108,6 @@ def test_a_slow_rail_is_the_cables_fault() -> None:
     together = Finding(check="all_reduce", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED)
     linked = link_roots([cable, slow, other, together])
     assert [f.root for f in linked] == ["", cable.key, "", cable.key]
-
-
-def test_a_full_disk_is_why_mpirun_did_not_start_and_not_why_a_load_is_slow() -> None:
-    """Open MPI keeps its session in /tmp. An adapter's own load needs no disk."""
-    full = Finding(check="disk_space", verdict=Verdict.FAIL, code=Code.DISK_FULL, subject="/tmp")
-    group = Finding(check="all_reduce", verdict=Verdict.FAIL, code=Code.LOAD_FAILED)
-    slow = Finding(check="all_reduce_rail", verdict=Verdict.FAIL, code=Code.LOAD_SLOW, subject="mlx5_3")
-    rail = Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_FAILED, subject="mlx5_4")
-    linked = link_roots([full, group, slow, rail])
-    assert [finding.root for finding in linked] == ["", full.key, "", ""]
 
 
 def test_when_the_node_does_not_answer_every_check_reports_it_once() -> None:

@@ -77,7 +77,7 @@ class Row:
             yield f"found on {found.get('subject')!r}, expected {wanted.subject!r}"
         if wanted.remedy not in found.get("remedy", ""):
             yield f"the remedy {found.get('remedy')!r} does not contain {wanted.remedy!r}"
-        others = [f"{other['check']} on {other['subject']}" for other in self.answer["findings"][1:]]
+        others = [f"{one['check']} on {one['subject']} ({one['cause']})" for one in self.answer["findings"][1:]]
         if others:
             yield f"further roots: {', '.join(others)}"
 

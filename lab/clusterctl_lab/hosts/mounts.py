@@ -17,6 +17,7 @@ READ_ONLY = ("proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs", "proc/acpi
 HIDDEN = ("proc/kcore", "proc/kmsg", "proc/kallsyms", "proc/swaps")
 OWN_SYSCTLS = ("net", "kernel/hostname", "kernel/domainname", "kernel/random/uuid")
 DMI = "sys/devices/virtual/dmi/id"
+CPU_HIERARCHY = "run/cgroup/cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,11 @@ def base_table(paths: HostPaths) -> str:
     )
 
 
-def inner_table(paths: HostPaths, exists: Callable[[Path], bool]) -> str:
-    """Return the mounts inside those; `exists` checks which of the kernel's files this machine has."""
+def inner_table(paths: HostPaths, exists: Callable[[Path], bool], cpu: Path | None = None) -> str:
+    """Return the mounts inside those; `exists` checks which of the kernel's files this machine has.
+
+    `cpu`: the cpu controller's own hierarchy, where the machine has one: the host can read its quota there.
+    """
     root = paths.root
     sysctl = f"lowerdir={paths.sysctls},upperdir={paths.sysctl_upper},workdir={paths.run / 'sysctl/work'}"
     entries: list[tuple[str | Path, Path, str, str]] = [
@@ -74,6 +78,8 @@ def inner_table(paths: HostPaths, exists: Callable[[Path], bool]) -> str:
     ]
     entries += [(f"/{name}", root / name, "none", "bind,ro") for name in READ_ONLY if exists(Path("/", name))]
     entries += [("/dev/null", root / name, "none", "bind") for name in HIDDEN if exists(Path("/", name))]
+    if cpu is not None:
+        entries.append((cpu, root / CPU_HIERARCHY, "none", "bind,ro,X-mount.mkdir"))
     if exists(Path("/", DMI)):
         entries.append((paths.dmi, root / DMI, "none", "bind,ro"))
     return _table(*entries)

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl_lab.hosts import wiring
-from clusterctl_lab.hosts.cgroups import LAUNCHERS
+from clusterctl_lab.hosts.cgroups import LAUNCHERS, MOUNTS
 from clusterctl_lab.hosts.command import PATH, Ran, environment, run
 from clusterctl_lab.hosts.mounts import HostPaths, base_table, inner_table
+from clusterctl_lab.hosts.quota import legacy_mount
 from clusterctl_lab.image_contents import DEVICE_TEMPLATE
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
@@ -82,7 +83,8 @@ def prepare(paths: HostPaths, machine: Machine, layout: Layout, skeleton: Skelet
     (paths.run / "switch.batch").write_text(wiring.host_in_switch(machine, layout))
     (paths.run / "host.batch").write_text(wiring.host(machine, layout))
     (paths.run / "base.fstab").write_text(base_table(paths))
-    (paths.run / "inner.fstab").write_text(inner_table(paths, Path.exists))
+    cpu = legacy_mount(MOUNTS.read_text())
+    (paths.run / "inner.fstab").write_text(inner_table(paths, Path.exists, cpu))
     paths.skeleton.write_bytes(archive(skeleton))
 
 

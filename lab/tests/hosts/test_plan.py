@@ -132,6 +132,13 @@ def test_machine_settings_are_masked() -> None:
     assert "/dev/null /run/lab/node001/root/proc/kcore none bind 0 0" in table
 
 
+def test_a_host_can_read_its_quota_where_the_cpu_controller_has_a_hierarchy_of_its_own() -> None:
+    """On the unified hierarchy the quota is in the host's own cgroup, which it mounts anyway."""
+    table = inner_table(paths(), lambda _: True, Path("/sys/fs/cgroup/cpu"))
+    assert "/sys/fs/cgroup/cpu /run/lab/node001/root/run/cgroup/cpu none bind,ro,X-mount.mkdir 0 0" in table
+    assert "run/cgroup" not in inner_table(paths(), lambda _: True)
+
+
 def test_overlay_option_characters_are_refused() -> None:
     """A comma or colon in a path would become another overlay option."""
     with pytest.raises(UsageError, match="comma, colon"):

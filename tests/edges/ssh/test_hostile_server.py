@@ -98,7 +98,7 @@ def test_a_server_that_only_greets_is_given_up_in_time_without_a_thread_for_each
                 pass
             timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
             trying.join(20)
-    assert failed == [(SshFailure.NO_GREETING, "no SSH: the server did not agree on keys in time")]
+    assert failed == [(SshFailure.NO_GREETING, "no SSH: sshd does not answer in time: key exchange")]
     assert not timers
 
 

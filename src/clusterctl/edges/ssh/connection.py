@@ -23,6 +23,7 @@ from clusterctl.fleet.errors import (
     UntrustedError,
     UsageError,
 )
+from clusterctl.formats.host.ssh import STALLED
 from clusterctl.ports import Deadline, HostAddress
 
 CONNECT_SECONDS = 15.0
@@ -33,7 +34,10 @@ _IDLE_LOOK_SECONDS = 60.0  # paramiko's own is 0.1: ten times a second for each 
 
 
 class TooSlowError(paramiko.SSHException):
-    """The server took the connection and did not answer in time."""
+    """The server took the connection and did not answer in time. `stage`: what it was to answer."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"{STALLED}: {stage}")
 
 
 _GREETING_BYTES = 1 << 16
@@ -111,7 +115,7 @@ def _negotiate(transport: paramiko.Transport, seconds: float) -> None:
     if not transport.is_active():
         raise transport.get_exception() or paramiko.SSHException("Negotiation failed.")
     if not done.is_set():
-        raise TooSlowError("the server did not agree on keys in time")
+        raise TooSlowError("key exchange")
 
 
 def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, seconds: float) -> None:
@@ -119,7 +123,7 @@ def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, second
     done = threading.Event()
     transport.auth_publickey(user, key, event=done)
     if not done.wait(seconds):
-        raise TooSlowError("the login was not answered in time")
+        raise TooSlowError("login")
     if transport.auth_handler is not None:
         transport.auth_handler.wait_for_response(done)  # returns at once, or raises what went wrong
 

@@ -195,7 +195,7 @@ def _session(transport: paramiko.Transport, seconds: float) -> paramiko.Channel:
         return transport.open_session(timeout=seconds)
     except paramiko.SSHException as error:
         if transport.is_active() and not isinstance(error, paramiko.ChannelException):
-            raise TooSlowError("the server opened no session in time") from error
+            raise TooSlowError("session") from error
         raise
 
 

@@ -9,14 +9,16 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import Count, read_document
+from clusterctl.formats.documents import Count, Figure, Within, read_document
 
 _SIZE = re.compile(r"^(?P<number>\d+) (?P<unit>MB|GB|TB)$")
 _GIB = {"MB": 1 / 1024, "GB": 1, "TB": 1024}
 _MODULES = "dmidecode -t 17"
 _PROCESSORS = "dmidecode -t 4"
+_SHARE = "cpu-share"
 _DIGITS = 5
 """No number of processors has more."""
 
@@ -247,34 +249,53 @@ def _clock(row: dict[str, str]) -> CpuClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class CpuTry:
     """One run of a fixed amount of work.
 
-    share     processor time per wall time (1: a whole processor)
-    runnable  tasks that the kernel had to run meanwhile, this one included
-    cpus      processors that it may use
+    share      processor time per wall time (1: a whole processor)
+    runnable   tasks that the kernel had to run meanwhile, this one included
+    seconds    wall time; None in a document of an older program
+    idle       seconds that the processors were idle, all of them together; None where the kernel does not count them
+    stolen     likewise, seconds that a hypervisor had them
+    throttled  likewise, seconds that the quotas of the cgroups held back their tasks
     """
 
-    share: float
-    runnable: int
-    cpus: int
+    share: Figure
+    runnable: Count
+    seconds: Figure | None = None
+    idle: Figure | None = None
+    stolen: Figure | None = None
+    throttled: Figure = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Try:
-    share: float
-    runnable: int
+class CpuQuota:
+    """A cgroup that the work ran in may use so many processors."""
+
+    cgroup: str
+    cpus: Figure
 
 
 @dataclass(frozen=True, slots=True)
-class _ShareDocument:
-    cpus: int
-    tries: tuple[_Try, ...]
+class CpuShare:
+    """Tries on `cpus` processors, under the quotas of the work's own cgroup and of those above it.
+
+    `quotas` is empty where none has a quota, None where that could not be read.
+    """
+
+    cpus: Annotated[int, Within(ge=1)]
+    tries: tuple[CpuTry, ...]
+    quotas: tuple[CpuQuota, ...] | None = None
+
+    @property
+    def best(self) -> float:
+        """The greatest share of a processor."""
+        return max(one.share for one in self.tries)
 
 
-def parse_cpu_share(text: str) -> tuple[Try, ...]:
-    """Return the tries of `cpu-share`. Raises `ParseError` for another document, or one without a try."""
-    document = read_document(_ShareDocument, text, "cpu-share")
-    if not document.tries:
-        raise ParseError("it has no try", where="cpu-share")
-    return tuple(Try(one.share, one.runnable, document.cpus) for one in document.tries)
+def parse_cpu_share(text: str) -> CpuShare:
+    """Return the document of `cpu-share`. Raises `ParseError` for another document, or one without a try."""
+    found = read_document(CpuShare, text, _SHARE)
+    if not found.tries:
+        raise ParseError("it has no try", where=_SHARE)
+    return found

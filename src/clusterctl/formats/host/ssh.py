@@ -6,9 +6,12 @@ import re
 
 from clusterctl.fleet.errors import SshFailure
 
+STALLED = "sshd does not answer in time"
+"""The message of our own connections, which comes back through Ansible: the host took the connection and stalls."""
+
 _WORDS = (
     # First, because a time-out of the banner also contains "timed out".
-    (SshFailure.NO_GREETING, r"banner|no existing session|kex_exchange_identification.*timed out"),
+    (SshFailure.NO_GREETING, rf"{STALLED}|banner|no existing session|kex_exchange_identification.*timed out"),
     (SshFailure.REFUSED, r"connection refused"),
     (SshFailure.NO_ANSWER, r"timed? ?out|no route to host|(?:network|host) is (?:unreachable|down)"),
     (SshFailure.BROKEN, r"reset by peer|broken pipe|closed by|connection broke|EOFError|shared connection"),
