@@ -116,7 +116,7 @@ KINDS = (
     Kind(name="rank stopped", fault=replace(on_host("kill -STOP PID"), options=("--hang-after", "20s")), failure="hang",
          layer="system software", host=True, goes_on=True),
     Kind(name="host slow by a quota", fault=replace(
-        inject("cpu-straggler:10"), steps=60, options=("--abort-if-slower-than", "150% for 5 batches")
+        inject("cpu-straggler:3"), steps=60, options=("--abort-if-slower-than", "150% for 5 batches")
     ), failure="slow", layer="system software", host=True, goes_on=True),
     Kind(name="NaN in the data", fault=Fault(inject=no_numbers, always=True), failure="crash", layer="application",
          host=False, goes_on=False),
@@ -125,7 +125,7 @@ KINDS = (
         "torch.OutOfMemoryError"), always=True), failure="crash", layer="application", host=False, goes_on=False),
     Kind(name="file server stops", fault=Fault(inject=stop_the_file_server, options=("--hang-after", "20s")), failure="hang",
          layer="storage", host=False, goes_on=False),
-    Kind(name="slurmd killed", fault=replace(on_host("systemctl kill -s KILL slurmd"), steps=60, pace_s=3.0), failure="crash",
+    Kind(name="slurmd killed", fault=replace(on_host("systemctl kill --kill-whom=main -s KILL slurmd"), steps=60, pace_s=3.0), failure="crash",
          layer="system software", host=True, goes_on=True),
     Kind(name="disk full", fault=replace(
         inject("full-disk:/tmp"), body="torch.save(torch.zeros(1 << 20), '/tmp/shard.pt')"
