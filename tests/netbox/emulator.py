@@ -361,6 +361,7 @@ def _fits(world: World, page: str, item: Item, name: str, values: list[str]) -> 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer to a write waits 40 ms for an acknowledgement
     world: World
 
     def _answer(self) -> None:
