@@ -75,10 +75,13 @@ TARGETS = (
         },
         held=True,
     ),
-    *(
-        Target(f"{STEPS}/install/{name}.py", INSTALL)
-        for name in ("confirm", "findings", "job", "rounds", "step")
+    Target(
+        f"{STEPS}/install/step.py",
+        INSTALL,
+        {f"module: [InstallTarget, Deadline] → [{one}]": "a type of annotations" for one in ("InstallTarget", "Deadline")},
     ),
+    *(Target(f"{STEPS}/install/{name}.py", INSTALL) for name in ("confirm", "findings", "job", "rounds")),
+    Target(f"{STEPS}/install/adopt.py", ("tests/steps/install/test_adopt.py", "tests/operations/test_adopt.py")),
     Target(
         f"{LIMITS}/firmware.py",
         ("tests/burnin/test_limits.py", "tests/burnin/test_site_firmware.py", "tests/burnin/test_transceiver_firmware.py"),

@@ -21,8 +21,10 @@ from clusterctl.ports import Deadline, InstallState, LogEntry
 from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
+from clusterctl.steps.executor.step_queue import StepLimits, StepQueue
+from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
-from clusterctl.steps.install.step import ATTEMPTS, HostAccess, Install, InstallServices
+from clusterctl.steps.install.step import ATTEMPTS, Install, InstallServices
 from tests.events import data_of
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
@@ -82,6 +84,21 @@ def test_intents_stand_before_acts(book: SqlJournal) -> None:
         ("act.intended", "install.start"),
         ("act.observed", "install.start"),
     ]
+
+
+def test_a_machine_that_comes_alone_is_installed_while_others_are(book: SqlJournal) -> None:
+    """A repaired one that comes after the others: an install needs no partner, and does not wait until they are done."""
+    bmcs, now = FakeBmcs({}), [0.0]
+    step = Install(
+        InstallServices(FakeInstaller(), FakeShell({}), bmcs, address_of), ACCESS, INSTALLERS_NETWORK, poll_s=1
+    )
+    queue = StepQueue(step, StepLimits(8, 30.0), clock=lambda: now[0])
+    for name in ("n1", "n2"):
+        identified(book, name, f"SN-{name}")
+        state = book.state(NodeId(f"id-{name}"))
+        queue.put(state)
+        now[0] += 10
+        assert queue.take(quiet=False) == [state]
 
 
 @pytest.mark.parametrize("state", [InstallState.INSTALLING, InstallState.INSTALLED])

@@ -42,6 +42,11 @@ class SlowInstaller(FakeInstaller):
     slow: str = ""
     answer: threading.Event = field(default_factory=threading.Event)
     asked: threading.Event = field(default_factory=threading.Event)
+    looks: list[list[str]] = field(default_factory=list)
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        self.looks.append([target.name for target in targets])
+        return super().observe(targets, deadline)
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         if target.name == self.slow:
@@ -138,17 +143,41 @@ class Run:
 
 
 def test_a_slow_act_holds_up_no_other_machine(book: SqlJournal) -> None:
-    """The others have their outcome while one machine's request is still waited for."""
+    """The others have their outcome while one machine's request is still waited for; once it alone is left, the installer
+    is not asked about nothing.
+    """
     installer = SlowInstaller(slow="n1")
     run = Run(book, ["n1", "n2", "n3"])
     outcomes = []
     for outcome in run.running(installer, Deadline.after(120)):
         outcomes.append(outcome)
         if len(outcomes) == 2:
-            installer.answer.set()
+            threading.Timer(0.1, installer.answer.set).start()
     assert [outcome.node for outcome in outcomes][-1] == "id-n1"
     assert {outcome.findings[0].verdict for outcome in outcomes} == {Verdict.PASS}
     assert installer.calls.count(("start", "n1")) == 1
+    assert [] not in installer.looks
+
+
+def test_while_an_act_runs_the_controller_rests(book: SqlJournal) -> None:
+    """A request may take minutes: it is waited for, and not looked at all the time."""
+    installer, timer = SlowInstaller(slow="n1"), FakeTimer()
+    looks: list[int] = []
+
+    def answer() -> None:
+        installer.asked.wait(600)
+        looks.append(timer.looks)
+        threading.Event().wait(0.5)
+        looks.append(timer.looks)
+        installer.answer.set()
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    (outcome,) = Run(book, ["n1"]).outcomes(installer, Deadline.after(3600, timer=timer))
+    answering.join()
+    assert outcome.findings[0].verdict is Verdict.PASS
+    before, after = looks
+    assert after - before < 200
 
 
 def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> None:

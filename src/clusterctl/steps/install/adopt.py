@@ -125,9 +125,9 @@ class Adopt:
         rule = DiskContract(Serial("") if node.root_rule else node.root_disk or Serial(""), rule=node.root_rule)
         where = f"{node.location}, {node.name}"
         proof = DiskProver(self._services.shell).prove_root(host, rule, where, deadline)
-        root, evidence = _tolerated(proof.findings[0]), (*outcome.evidence, *proof.evidence)
+        root, evidence = _tolerated(proof.value), (*outcome.evidence, *proof.evidence)
         facts = outcome.facts
-        if root.verdict.admits and root.serial:
+        if root.verdict.admits and root.serial not in ("", node.root_disk):
             facts = (*facts, node_event(node.id, RootDiskProven(disk=Serial(root.serial))))
         return StepOutcome(node.id, (*outcome.findings, root, _untouched()), evidence, facts)
 

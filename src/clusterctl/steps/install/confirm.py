@@ -82,10 +82,12 @@ class DiskProver:
             return asked.prove(status.drives or (), blanked=True)
         return asked.prove(status.drives if read else None)
 
-    def prove_root(self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> InstallProof:
+    def prove_root(
+        self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline
+    ) -> Observed[Finding]:
         """Return the finding on the disk that the root file system is on, and nothing on the others."""
         proof = _Asked(self.shell, host, contract, where, deadline).prove(None)
-        return InstallProof(proof.findings[:1], proof.evidence, proof.root)
+        return Observed(proof.findings[0], proof.evidence)
 
 
 class _Asked:
@@ -177,9 +179,9 @@ class _Asked:
             return ran.value.stdout
         printed = (ran.value.stderr.strip() or ran.value.stdout.strip()).splitlines()
         if ran.value.exit_status is None:
-            raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s", where=self._host.name)
+            raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s")
         printed_last = printed[-1] if printed else "no output"
-        raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}", where=argv[0])
+        raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}")
 
 
 def _signed(devices: tuple[BlockDevice, ...]) -> bool:

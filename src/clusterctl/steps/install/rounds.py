@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, ParseError
 from clusterctl.fleet.finding import Observed
@@ -30,6 +31,7 @@ AWAY_S = 4 * 3600.0
 """Seconds for which an installer that does not answer is waited for, without counting."""
 WAKE_S = 0.2
 
+T = TypeVar("T")
 Statuses = Mapping[str, Observed[InstallStatus]]
 
 
@@ -85,9 +87,7 @@ class Rounds:
         wait(self._running)
         yield from self._collect()
         for job in self._jobs.values():
-            outcome = _alone(job, partial(self._handlers.ended, job, self._deadline))
-            if outcome is not None:
-                yield outcome
+            yield _alone(job, partial(self._handlers.ended, job, self._deadline))
 
     # --- one look ---------------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Rounds:
                 yield outcome
 
 
-def _alone(job: InstallJob, call: Callable[[], StepOutcome | None]) -> StepOutcome | None:
+def _alone(job: InstallJob, call: Callable[[], T]) -> T | StepOutcome:
     """Return what the call returns; whatever one machine's data causes is that machine's own outcome."""
     try:
         return call()
