@@ -128,6 +128,13 @@ def test_a_second_sampler_takes_the_place_of_the_first(node: FakeNode, address: 
         assert new.samples().seconds < PATIENCE_S
 
 
+def test_a_sampler_answers_to_its_own_name(node: FakeNode, address: str) -> None:
+    """One that ends does not answer for the one that begins: a load would start before it is sampled."""
+    with sampling(node, address):
+        assert load_samples.ask(f"\0{address}", b"ready \n", PATIENCE_S) == b"ready \n"
+        assert load_samples.ask(f"\0{address}", b"ready a\n", PATIENCE_S) == b""
+
+
 def test_it_ends_by_itself(node: FakeNode, address: str) -> None:
     """At its limit; no sampler is there to answer then."""
     with sampling(node, address, limit=1.0) as running:

@@ -1,8 +1,9 @@
-"""Runs on a node, as the built-in probe `load-sampler INTERVAL SLOW LIMIT`: samples the node while loads run.
+"""Runs on a node, as the built-in probe `load-sampler INTERVAL SLOW LIMIT [NAME]`: samples the node while loads run.
 
 Standard library only, Python 3.9. It writes to no file and changes nothing. `load-samples` asks it over an abstract
 Unix socket whether it has begun, and after each load for the document; what comes then is of the next load. It ends
-with its session, and after LIMIT seconds. A second sampler takes the place of the first one.
+with its session, and after LIMIT seconds. A second sampler takes the place of the first one; it has another NAME, so
+that one that ends cannot answer for one that begins.
 
 Every INTERVAL seconds it reads the kernel's new messages (/dev/kmsg), the port counters of the adapters and the carrier
 losses of Ethernet ports; every SLOW seconds PCIe AER counters, EDAC counters, adapter temperatures and how congested
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 ADDRESS = "\0clusterctl-load-sampler"
-READY, DOCUMENT, END = b"ready\n", b"document\n", b"end\n"  # what a peer asks for
+READY, DOCUMENT, END = b"ready %s\n", b"document\n", b"end\n"  # what a peer asks for
 VERSION = 1
 MOST_LINES, LINE_LENGTH = 4000, 1000  # of the kernel log
 OVERLAP = 30.0  # seconds of the kernel log that the next load has, too
@@ -504,19 +505,20 @@ def listen(address: str) -> socket.socket:
 
 def main(argv: Sequence[str], root: Path = Path("/"), address: str = ADDRESS) -> int:
     """Sample until the limit is reached, or another sampler takes the place."""
-    interval, slow, limit = map(float, argv)
+    interval, slow, limit = map(float, argv[:3])
+    ready = READY % "".join(argv[3:]).encode()
     server = listen(address)
     sampler = Sampler(root, interval, slow)
     sampler.gpus.start()
     try:
-        serve(sampler, server, limit)
+        serve(sampler, server, limit, ready)
     finally:
         sampler.gpus.table.kill()
         sampler.gpus.links.kill()
     return 0
 
 
-def serve(sampler: Sampler, server: socket.socket, limit: float) -> None:
+def serve(sampler: Sampler, server: socket.socket, limit: float, ready: bytes) -> None:
     """Sample at a steady pace, and hand out a document for each load; return once a trusted peer ends it."""
     due = time.monotonic()
     end = due + limit
@@ -524,8 +526,7 @@ def serve(sampler: Sampler, server: socket.socket, limit: float) -> None:
         if time.monotonic() >= due:
             due = max(due + sampler.interval, time.monotonic())
             sampler.sample()
-        ready, _, _ = select.select([server], [], [], max(0.0, min(due, end) - time.monotonic()))
-        if not ready:
+        if not select.select([server], [], [], max(0.0, min(due, end) - time.monotonic()))[0]:
             continue
         peer, _ = server.accept()
         with peer, contextlib.suppress(OSError):
@@ -535,8 +536,8 @@ def serve(sampler: Sampler, server: socket.socket, limit: float) -> None:
             asked = peer.recv(16)
             if asked == END:
                 return
-            if asked == READY:
-                peer.sendall(READY)
+            if asked == ready:
+                peer.sendall(ready)
             if asked == DOCUMENT:
                 sampler.sample(last=True)
                 document = json.dumps(sampler.document()).encode()

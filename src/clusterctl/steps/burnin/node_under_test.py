@@ -93,7 +93,7 @@ class NodeUnderTest:
     shared_slots   adapters whose slots report too little power on other nodes of its SKU too, where that was looked up
     seen, watched, disturbed   of the watch: its last reading; its findings that are not among the node's yet; by
              load, the finding that stands in place of a result that does not count
-    sampler  of the watch, too: the session that samples the node, where one runs
+    sampler, samplers  of the watch, too: the session that samples the node, where one runs, and how many there were
     bmc      what its BMC reported before the loads, or why it did not
     recorded False where nothing records the findings: no evidence is kept
     """
@@ -110,6 +110,7 @@ class NodeUnderTest:
     shared_slots: frozenset[str] = frozenset()
     seen: WatchReading | None = None
     sampler: SamplerSession | None = None
+    samplers: int = 0
     watched: list[Finding] = field(default_factory=list)
     disturbed: dict[str, Finding] = field(default_factory=dict)
     bmc: BmcReading | ClusterctlError | None = None

@@ -24,7 +24,7 @@ from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.slot_power import settled
 from clusterctl_burnin.probe import script
-from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, SAMPLER_BEGUN, sampler
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, sampler, sampler_begun
 from clusterctl_burnin.sweep import SweepFindings, sweep
 from clusterctl_burnin.watch import LoadRun, disturbed, judge, samples_wanted, watched
 
@@ -86,20 +86,21 @@ class NodeWatch:
     def _start_sampler(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Start a sampler in place of one that may run, and wait until it has begun."""
         self.finish(node)
-        ended = threading.Event()
+        node.samplers += 1
+        name, ended = "ab"[node.samplers % 2], threading.Event()
         own = replace(deadline.within(LONGEST_S), cancelled=ended)
-        thread = threading.Thread(target=self._sample, args=(node, own), daemon=True, name="sampler")
+        thread = threading.Thread(target=self._sample, args=(node, name, own), daemon=True, name="sampler")
         node.sampler = SamplerSession(thread, ended)
         thread.start()
-        plan = sweep([replace(self._checks[0], probes=(SAMPLER_BEGUN,))], node.limits.patience)
+        plan = sweep([replace(self._checks[0], probes=(sampler_begun(name),))], node.limits.patience)
         read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
 
-    def _sample(self, node: NodeUnderTest, deadline: Deadline) -> None:
+    def _sample(self, node: NodeUnderTest, name: str, deadline: Deadline) -> None:
         """Run the sampler until it is ended; the readings after loads are INCONCLUSIVE where this session fails.
 
         Where the run is stopped, the load itself ends with the error: this thread has nothing to report.
         """
-        stdin = script((sampler(self._sample_s, SLOWER * self._sample_s),))
+        stdin = script((sampler(self._sample_s, SLOWER * self._sample_s, name),))
         with suppress(CancelledError):
             read_probes(self._shell, node.host, stdin, deadline, privileged=True)
 

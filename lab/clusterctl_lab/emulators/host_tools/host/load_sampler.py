@@ -24,8 +24,8 @@ AT_POWER_LIMIT = "0x0000000000000004"
 
 
 def main(argv: Sequence[str]) -> int:
-    if len(argv) != 3:
-        sys.stderr.write("the lab's load-sampler takes INTERVAL SLOW LIMIT\n")
+    if len(argv) != 4:
+        sys.stderr.write("the lab's load-sampler takes INTERVAL SLOW LIMIT NAME\n")
         return 2
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     for _ in range(100):
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         _end_other()
         time.sleep(0.05)
     server.listen(4)
-    _sample(server, float(argv[0]), float(argv[2]))
+    _sample(server, float(argv[0]), float(argv[2]), f"ready {argv[3]}\n".encode())
     return 0
 
 
@@ -47,7 +47,7 @@ def _end_other() -> None:
         other.recv(1)
 
 
-def _sample(server: socket.socket, interval: float, limit: float) -> None:
+def _sample(server: socket.socket, interval: float, limit: float, begun: bytes) -> None:
     """Count, from one document that is asked for to the next; return once another sampler ends this one."""
     end = time.monotonic() + limit
     last = dict(_counters(load()))
@@ -61,22 +61,23 @@ def _sample(server: socket.socket, interval: float, limit: float) -> None:
                 risen.setdefault(key, []).append((second, value - last[key]))
             last[key] = value
         samples += 1
-        asked = _answered(server, _document(load(), wall, (second, interval, samples), risen)) if ready else b""
+        document = _document(load(), wall, (second, interval, samples), risen)
+        asked = _answered(server, begun, document) if ready else b""
         if asked == b"end\n":
             return
         if asked == b"document\n":
             began, wall, samples, risen = time.monotonic(), time.time(), 0, {}
 
 
-def _answered(server: socket.socket, document: dict[str, object]) -> bytes:
+def _answered(server: socket.socket, begun: bytes, document: dict[str, object]) -> bytes:
     """Return what the peer asked for: whether the sampler has begun, the document, or its end."""
     asked = b""
     peer, _ = server.accept()
     with peer, contextlib.suppress(OSError):
         peer.settimeout(10)
         asked = peer.recv(16)
-        if asked == b"ready\n":
-            peer.sendall(b"ready\n")
+        if asked == begun:
+            peer.sendall(begun)
         if asked == b"document\n":
             peer.sendall(json.dumps(document).encode())
     return asked
