@@ -46,18 +46,20 @@ class Host:
     """A host whose sampler runs until its session is ended. Meets `Shell`. `asked`: sessions in their order."""
 
     asked: list[str] = field(default_factory=list)
-    begun: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     samples: bool = True
 
     def run(self, host: HostAddress, argv: object, stdin: bytes, deadline: Deadline) -> Observed[Ran]:
         names = _asked(stdin)
-        self.asked += [name for name in ("load_sampler", "load_sampler_begun", "load_samples") if name in names]
         if "load_sampler" in names:
-            self.begun.set()
+            self.asked.append("load_sampler")
+            self.begun.release()
             if not deadline.cancelled.wait(600):
                 raise AssertionError("nothing has ended the sampler")
             raise CancelledError("stopped")
-        assert self.begun.wait(600)
+        if "load_sampler_begun" in names:
+            assert self.begun.acquire(timeout=600)
+        self.asked += [name for name in ("load_sampler_begun", "load_samples") if name in names]
         return Observed(Ran(0, self._answer(names), "", 0.1))
 
     def _answer(self, names: Iterable[str]) -> str:
