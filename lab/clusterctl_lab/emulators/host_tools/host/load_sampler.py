@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import socket
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, driver_version, load
 from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, GPUS, loaded, loads
 
-ADDRESS = "\0clusterctl-load-sampler"
+ADDRESS = "\0" + os.environ.get("CLUSTERCTL_LAB_SAMPLER", "clusterctl-load-sampler")
 WARM_C, HOT_C, CRITICAL_C, HOT_MEMORY_C = 62.0, 108.0, 102.0, 99.0
 AT_POWER_LIMIT = "0x0000000000000004"
 
