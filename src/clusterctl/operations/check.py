@@ -33,7 +33,7 @@ from clusterctl_burnin.suites.suite import Suite
 NAME = "check"
 UNMEASURED = 4
 """Exit code where nothing failed, but something could not be measured."""
-TOGETHER_S = 15.0
+TOGETHER_S = 5.0
 """Seconds: the answers that come within them are judged together, which is cheaper (`NodeChecker.judge`)."""
 
 
