@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.incidents.incident import IncidentState
@@ -26,6 +27,14 @@ class Claim:
     node: NodeId
     run: str
     token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Events that are written together, and the claim that they are written under."""
+
+    events: Sequence[NewEvent]
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,13 @@ class Journal(Protocol):
         """Write all or nothing, and the states with them; `ClaimLostError` when `claim` is no longer ours."""
         ...
 
+    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | ClusterctlError]:
+        """Write each as `append` does, thousands at a tenth of its cost; return the events of each, or its error.
+
+        Raise `EnvironmentBrokenError` where the journal does not work: nothing is known of those without a result.
+        """
+        ...
+
     def store(self, evidence: Iterable[Evidence]) -> None:
         """Keep evidence; storing it twice stores it once."""
         ...
@@ -98,6 +114,10 @@ class Journal(Protocol):
         ...
 
     def state(self, node: NodeId) -> NodeState: ...
+    def states_of(self, nodes: Iterable[NodeId]) -> Mapping[NodeId, NodeState]:
+        """Return the states of these nodes, in their order; an empty one where the journal does not know the node."""
+        ...
+
     def incidents(self, *, unfinished: bool = False) -> tuple[IncidentState, ...]:
         """Return the incidents, the one with the newest event last.
 

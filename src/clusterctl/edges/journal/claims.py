@@ -171,9 +171,24 @@ def _bury(connection: Connection) -> None:
 
 def check(connection: Connection, claim: Claim) -> None:
     """Raise `ClaimLostError` unless the claim is still the newest on its node."""
-    row = next(iter(_rows(connection, table.c.node == claim.node)), None)
-    if row is None or row["token"] != claim.token:
-        raise ClaimLostError(_taken(row), where=claim.node, remedy="let that run finish, then run again")
+    for error in lost(connection, [claim]).values():
+        raise error
+
+
+def lost(connection: Connection, claims: Iterable[Claim]) -> Mapping[Claim, ClaimLostError]:
+    """Return those of the claims that are not the newest on their nodes any more, each with its error."""
+    asked = tuple(dict.fromkeys(claims))
+    if not asked:
+        return {}
+    nodes = tuple({claim.node for claim in asked})
+    rows = {row["node"]: row for row in _rows(connection, table.c.node.in_(_named(nodes)))}
+    found = {}
+    for claim in asked:
+        row = rows.get(claim.node)
+        if row is None or row["token"] != claim.token:
+            remedy = "let that run finish, then run again"
+            found[claim] = ClaimLostError(_taken(row), where=claim.node, remedy=remedy)
+    return found
 
 
 def renew_under(connection: Connection, claims: Iterable[Claim], holder: Holder) -> Mapping[NodeId, str]:
