@@ -110,7 +110,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.ports.install": (
         "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
     ),
-    "clusterctl.ports.journal": "LEASE_S Claim ClaimOwner Claims Journal",
+    "clusterctl.ports.journal": "LEASE_S Append Claim ClaimOwner Claims Journal",
     "clusterctl.ports.pool": "Pool",
     "clusterctl.ports.settings": "BmcSettings Images",
 }

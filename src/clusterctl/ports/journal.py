@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.incidents.incident import IncidentState
@@ -75,10 +74,9 @@ class Journal(Protocol):
         """Write all or nothing, and the states with them; `ClaimLostError` when `claim` is no longer ours."""
         ...
 
-    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | ClusterctlError]:
-        """Write each as `append` does, thousands at a tenth of its cost; return the events of each, or its error.
-
-        Raise `EnvironmentBrokenError` where the journal does not work: nothing is known of those without a result.
+    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | Exception]:
+        """Write each as `append` does, thousands at a tenth of its cost; return the events of each, or what `append`
+        would raise. Raise `EnvironmentBrokenError` where the journal does not work.
         """
         ...
 
@@ -140,6 +138,14 @@ class Journal(Protocol):
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
         """Yield all events of these kinds, of whatever stream, after the one of number `seq`, oldest first."""
+        ...
+
+    def changed(self, kinds: Collection[Kind], seq: int) -> Collection[NodeId]:
+        """Return the nodes with an event of these kinds after the one of number `seq`: decodes none of the events."""
+        ...
+
+    def last_seq(self) -> int:
+        """Return the number of the last event; 0 before the first."""
         ...
 
     def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:

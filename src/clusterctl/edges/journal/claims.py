@@ -31,7 +31,7 @@ from clusterctl.edges.journal.tables import claim as table
 from clusterctl.edges.journal.tables import node_state
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports.journal import LEASE_S, Claim, ClaimOwner, Claims
+from clusterctl.ports.journal import LEASE_S, WORKERS, Claim, ClaimOwner, Claims
 
 HOSTS_OWN = "pid:[4026531836]"
 """The machine's first pid namespace (PROC_PID_INIT_INO in the kernel): what runs in it ends with the machine's boot."""
@@ -279,6 +279,16 @@ def _claim_owner(row: RowMapping, live: bool) -> ClaimOwner:
         expires=datetime.fromtimestamp(row["expires_at"], UTC),
         live=live,
     )
+
+
+def programs(connection: Connection) -> tuple[str, ...]:
+    """Return the programs with an unexpired claim, workers by their names; reads only."""
+    found = set()
+    for owner in owners(connection, ""):
+        if owner.live:
+            worker = owner.subject.startswith(WORKERS)
+            found.add(f"{owner.subject if worker else f'run {owner.run}'} (pid {owner.pid} on {owner.host})")
+    return tuple(sorted(found))
 
 
 def count(connection: Connection) -> int:

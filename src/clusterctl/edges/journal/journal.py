@@ -23,7 +23,7 @@ from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.codec import payload_to_json
-from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictError, EnvironmentBrokenError
+from clusterctl.fleet.errors import ClaimLostError, ConflictError, EnvironmentBrokenError
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.incidents.incident import IncidentState
@@ -79,13 +79,16 @@ class SqlJournal:
 
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
         (written,) = self.append_each([Append(events, claim)])
-        if isinstance(written, ClusterctlError):
+        if isinstance(written, Exception):
             raise written
         return written
 
-    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | ClusterctlError]:
+    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | Exception]:
         results = self._appending.each([(one, self._keys(one)) for one in appends])
-        return [_own(result) for result in results]
+        for result in results:
+            if isinstance(result, EnvironmentBrokenError):
+                raise result
+        return results
 
     def _keys(self, one: Append) -> tuple[str, ...]:
         return tuple(f"{self._key}-{next(self._numbers)}" for _ in one.events)
@@ -254,6 +257,16 @@ class SqlJournal:
         query = select(events_table.c.seq).where(new).order_by(events_table.c.seq)
         return self._numbered(self._reads.read(lambda connection: connection.execute(query).scalars().all()))
 
+    def changed(self, kinds: Collection[Kind], seq: int) -> Collection[NodeId]:
+        table = events_table.c
+        mine = (table.stream == Stream.NODE.value) & table.kind.in_([kind.value for kind in kinds]) & (table.seq > seq)
+        query = select(table.subject).where(mine).distinct()
+        return [NodeId(node) for node in self._reads.read(lambda connection: connection.execute(query).scalars().all())]
+
+    def last_seq(self) -> int:
+        query = select(func.coalesce(func.max(events_table.c.seq), 0))
+        return int(self._reads.read(lambda connection: connection.execute(query).scalar_one()))
+
     def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
         return self._reads.read(lambda connection: claims.owners(connection, prefix))
 
@@ -312,15 +325,6 @@ class SqlJournal:
             "evidence": json.dumps(list(new.evidence)),
             "idempotency_key": key,
         }
-
-
-def _own(result: tuple[Event, ...] | Exception) -> tuple[Event, ...] | ClusterctlError:
-    """Return the result of one append; raise what is an error of the journal, or of the program."""
-    if isinstance(result, EnvironmentBrokenError) or (
-        isinstance(result, Exception) and not isinstance(result, ClusterctlError)
-    ):
-        raise result
-    return result
 
 
 def _known(connection: Connection, digests: Iterable[Digest]) -> set[Digest]:
