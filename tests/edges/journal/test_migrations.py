@@ -123,7 +123,7 @@ def test_it_is_not_migrated_under_a_running_worker(version: str, url: str) -> No
 
 
 def test_programs_of_one_schema_work_side_by_side(url: str) -> None:
-    """A journal of today's version opens beside a worker, whatever the program's own version is."""
+    """A journal of today's version opens while a worker has it open, whatever the program's own version is."""
     first = open_journal(url, StepClock(), Holder("r1"))
     assert NodeId("worker w1") in first.claim([NodeId("worker w1")], "r1").granted
     open_journal(url, StepClock(), Holder("r2")).close()

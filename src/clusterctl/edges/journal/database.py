@@ -292,7 +292,7 @@ def bring_up(database: Database, *, waits: bool = False) -> None:
                     f"the journal has version {found}, with which {', '.join(running)} works; this clusterctl needs "
                     f"{SCHEMA_VERSION}",
                     where=database.where,
-                    remedy="stop those (a worker hands its run back), then run this again: it migrates the journal",
+                    remedy="stop those (a worker gives its run back), then run this again: it migrates the journal",
                 )
             _migrate(connection)
             rebuild(connection)

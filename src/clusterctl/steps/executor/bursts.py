@@ -1,4 +1,4 @@
-"""What an iterator yields, in lists: whoever takes a list works on all that has come meanwhile, at once."""
+"""What an iterator yields, in lists: the caller takes all that has come meanwhile, and works on it together."""
 
 from __future__ import annotations
 
