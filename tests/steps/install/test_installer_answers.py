@@ -213,7 +213,7 @@ def test_a_machine_that_comes_back_is_started_three_times(site: Site) -> None:
 
 
 @pytest.mark.parametrize("state", [InstallState.INSTALLED, InstallState.RELEASING, InstallState.ERASING])
-def test_an_operator_who_takes_a_machine_back_costs_no_attempt(site: Site, state: InstallState) -> None:
+def test_a_machine_that_is_given_back_by_an_operator_costs_no_attempt(site: Site, state: InstallState) -> None:
     """It was begun, and is given back by hand: all three attempts are left, of which each fails here."""
     taken: list[str] = []
 
