@@ -241,7 +241,7 @@ def test_an_installer_that_is_away_fails_nothing_and_its_time_does_not_count(boo
 
 @pytest.mark.parametrize(("away_s", "verdict"), [(4 * 3600, Verdict.PASS), (4 * 3600 + 60, Verdict.INCONCLUSIVE)])
 def test_an_installer_that_is_away_is_waited_for_four_hours(book: SqlJournal, away_s: float, verdict: Verdict) -> None:
-    """A region controller is set up anew in an afternoon: the run is still there. One that needs longer is to blame."""
+    """A region controller is installed again in an afternoon: the run is still there. One that needs longer is to blame."""
     timer = FakeTimer()
     away = AwayInstaller(timer=timer, seconds=away_s)
     (outcome,) = Run(book, ["n1"]).outcomes(away, Deadline.after(1200, timer=timer), AWAY_S)
