@@ -267,10 +267,11 @@ def test_a_dead_daemon_is_no_lost_host() -> None:
     )
     booted = lost_of(failed, states, unread=[], running=["n1"])
     assert booted == LostNodes(nodes=("n2", "n3", "n4"))
-    runs = ScheduledJob(job="7", state="RUNNING")
-    assert lost_of(
-        runs, {"n1": "allocated", "n2": "allocated*", "n3": "allocated*"}, unread=["n2"], running=["n1"]
-    ) == LostNodes(nodes=("n2",), silent=("n3",))
+    for state in ("RUNNING", "FAILED"):
+        runs = ScheduledJob(job="7", state=state)
+        seen = {"n1": "allocated", "n2": "allocated*", "n3": "allocated*", "n4": "allocated"}
+        found = lost_of(runs, seen, unread=["n2", "n4"], running=["n1"])
+        assert found == LostNodes(nodes=("n2",), silent=("n3",))
 
 
 def test_old_collections_are_removed_and_nothing_else(tmp_path: Path) -> None:

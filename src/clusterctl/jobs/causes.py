@@ -59,7 +59,7 @@ def lost_nodes(case: Case) -> Iterator[Candidate]:
 
 def silent_daemons(case: Case) -> Iterator[Candidate]:
     """Blame the scheduler's daemon of a host that answers, while the daemon does not: in time the job ends by it."""
-    ended = case.evidence.scheduler.state == "NODE_FAIL"
+    ended = case.evidence.scheduler.state not in _RUNS
     for node in case.evidence.scheduler.silent_nodes:
         yield Candidate(
             rule="silent_daemon",

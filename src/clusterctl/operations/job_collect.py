@@ -30,6 +30,8 @@ BEFORE = timedelta(minutes=5)
 AFTER = timedelta(minutes=2)
 LONGEST = timedelta(hours=6)
 """Of a longer job only the last hours are read: what it went on after for so long did not end it."""
+RECENT = timedelta(minutes=10)
+"""So long after a job's end the states of its nodes show what ended it."""
 NOT_ANSWERING = "*"
 """The sign behind the state of a node whose daemon does not answer: sinfo(1)."""
 
@@ -179,13 +181,20 @@ class _Answers:
 def _lost(job: ScheduledJob, names: tuple[str, ...], answers: _Answers, of: tuple[Adapters, Deadline]) -> LostNodes:
     """Return which nodes of the job are lost, by their states in the scheduler."""
     adapters, deadline = of
-    if job.state == "COMPLETED" or adapters.scheduler is None:
+    if job.state == "COMPLETED" or adapters.scheduler is None or _is_long_over(job):
         return LostNodes()
     try:
         seen = adapters.scheduler.look(deadline).value
     except ClusterctlError as error:
         return LostNodes(unknown=(f"the states of the nodes: {error.message}",))
     return lost_of(job, {name: seen[name].state for name in names if name in seen}, answers.unread, answers.running)
+
+
+def _is_long_over(job: ScheduledJob) -> bool:
+    """Return whether the states of the nodes are no longer those of its end. NODE_FAIL names nodes at any time."""
+    if not job.over or job.state == "NODE_FAIL":
+        return False
+    return job.ended is None or current_time() - job.ended > RECENT
 
 
 def lost_of(
@@ -196,16 +205,15 @@ def lost_of(
     unread   nodes whose hosts did not answer
     running  nodes whose hosts answered, and run since before the job's start
 
-    A node of a running job is lost where its host does not answer either: Slurm notices it minutes later. Of a job that
-    ended by it, only the daemon is silent where the host answers, and has not booted since the job's start.
+    A node of a job that runs, or has failed just now, is lost where its host does not answer either: Slurm notices it
+    minutes later, and ranks that lose their peer end the job before. Of a job that ended by it, only the daemon is
+    silent where the host answers, and has not booted since the job's start.
     """
     silent = [name for name, state in states.items() if state.endswith(NOT_ANSWERING)]
     if job.state == "NODE_FAIL":
         alive = tuple(name for name in silent if name in running)
         down = tuple(name for name, state in states.items() if state.startswith("down") and name not in alive)
         return LostNodes(nodes=down, silent=alive)
-    if job.over:
-        return LostNodes()
     return LostNodes(
         nodes=tuple(name for name in silent if name in unread),
         silent=tuple(name for name in silent if name not in unread),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -96,12 +96,16 @@ class BadLink:
 
 @dataclass(frozen=True, slots=True)
 class DisablePlan:
-    """What is going to be done: `unfinished` ports, which a stopped run had begun to disable, then the cuts."""
+    """What is going to be done: `unfinished` ports, which a stopped run had begun to disable, then the cuts.
+
+    serials  of the cables in the wiring plan, by both ends
+    """
 
     cuts: CutPlan
     bad: Mapping[PortId, tuple[BadLink, Link]]
     labels: FabricLabels
     unfinished: tuple[DisabledPort, ...]
+    serials: Mapping[frozenset[PortName], str] = field(default_factory=dict)
 
     def preview(self) -> Preview:
         began = [Effect(node=one.label, text="disable, as a run that was stopped had begun") for one in self.unfinished]
@@ -127,8 +131,9 @@ class DisablePlan:
         place = RepairPlace(
             peer=self.labels.plain(cut.peer),
             rack=self.labels.rack(cut.port, cut.peer),
-            serial=bad.serial,
+            serial=bad.serial or self.serials.get(frozenset(map(self.labels.name, (cut.port, cut.peer))), ""),
             repair=bad.repair,
+            peer_rack=self.labels.rack(cut.peer),
         )
         label = self.labels.plain(cut.port)
         return DisabledPort(cut.port, cut.peer, label, bad.why, sure=False, gbps=link.gbps, place=place)
@@ -225,6 +230,7 @@ def plan_disable(context: SiteContext, seen: Fabric, wanted: Iterable[BadLink], 
         bad={end: (bad, link) for link, bad in by_link.items() for end in (link.a, link.b)},
         labels=labels,
         unfinished=tuple(one for one in out if not one.sure and not one.enabling),
+        serials={cable.ends: cable.serial for cable in wiring.cables},
     )
 
 

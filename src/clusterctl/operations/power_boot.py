@@ -14,6 +14,7 @@ from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
@@ -74,10 +75,19 @@ def _act(work: Work[PowerBootRequest]) -> Iterator[Outcome]:
     context, request = work.context, work.request
     permits = [(node, power_permitted(node, _order(request), CLOCK.now())) for node in work.nodes]
     spread = stagger(context.site)
-    turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
+    turns = -(
+        -len(permits) // min(spread.at_once, context.site.settings.fabric.reboots)
+    )  # each turn lasts as long as its slowest machine
     deadline = Deadline.after((BOOT_S + request.screen_s) * turns + spread.shortest(len(permits)), work.cancelled)
     workers = context.site.settings.batch.discover
-    booter = ImageBooter(work.adapters.bmcs, context.site.bmc_address, context.journal, workers, request.screen_s)
+    booter = ImageBooter(
+        work.adapters.bmcs,
+        context.site.bmc_address,
+        context.journal,
+        workers,
+        request.screen_s,
+        reboot_cap(context).taken,
+    )
     act = booter.eject if request.eject else booter.boot
     acts = IntentLog(context.journal, work.claims)
     return map(_outcome, act(permits, request.uri, checked_reason(request.reason), acts, deadline))

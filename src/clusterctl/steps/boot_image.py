@@ -31,6 +31,7 @@ from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Pos
 from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
+from clusterctl.steps.executor.permits import NoPermitError, RebootPermits, unlimited
 from clusterctl.steps.executor.reachability import screen_of
 
 SELF_TEST_S = 900.0
@@ -57,6 +58,7 @@ class ImageBooter:
     """Boots many nodes at once from one image, as many as `workers`.
 
     screen_s  seconds from the end of the self-test, where the BMC reports that, until the screen is read
+    permits   how many may come on at once; a permit is kept until the screen was read
     """
 
     bmcs: Bmcs
@@ -64,6 +66,7 @@ class ImageBooter:
     journal: Journal
     workers: int
     screen_s: float = 0.0
+    permits: RebootPermits = unlimited
 
     def boot(
         self, nodes: Sequence[tuple[NodeState, Serial]], uri: str, reason: str, acts: IntentLog, deadline: Deadline
@@ -88,19 +91,20 @@ class ImageBooter:
         fenced = order.acts.fenced([node.id], order.deadline)
         inserted: bool | None = None
         try:
-            fenced.check(f"booting {node.name} from an image")
-            intent = ActIntended(act=act, target=serial, reason=order.reason, details=ImageDetails(uri=order.uri))
-            order.acts.note(node.id, intent)
-            with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
-                if act is Act.MEDIA_EJECT:
-                    evidence = bmc.eject_media(order.uri, serial, fenced).evidence
-                else:
-                    evidence = _boot(bmc, order.uri, serial, fenced)
-                inserted = act is Act.MEDIA_BOOT
-                observed = ActObserved(act=act, message="inserted, booted" if inserted else "ejected")
-                self._note(node, observed, evidence, order.acts)
-                screen = self._screen(bmc, node, order.acts, fenced) if inserted else None
-        except (CancelledError, ClaimLostError) as error:
+            with (self.permits if act is Act.MEDIA_BOOT else unlimited)(1, fenced):
+                fenced.check(f"booting {node.name} from an image")
+                intent = ActIntended(act=act, target=serial, reason=order.reason, details=ImageDetails(uri=order.uri))
+                order.acts.note(node.id, intent)
+                with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
+                    if act is Act.MEDIA_EJECT:
+                        evidence = bmc.eject_media(order.uri, serial, fenced).evidence
+                    else:
+                        evidence = _boot(bmc, order.uri, serial, fenced)
+                    inserted = act is Act.MEDIA_BOOT
+                    observed = ActObserved(act=act, message="inserted, booted" if inserted else "ejected")
+                    self._note(node, observed, evidence, order.acts)
+                    screen = self._screen(bmc, node, order.acts, fenced) if inserted else None
+        except (CancelledError, ClaimLostError, NoPermitError) as error:
             return ImageBootResult(node.name, inserted, error)
         except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
             return self._failed(act, node, as_error(error, node.name), order.acts)

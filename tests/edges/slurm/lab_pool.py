@@ -28,8 +28,10 @@ from lab.tests.lab_kit import RunningLab, clusterctl
 from tests.edges.slurm.cluster import PATH, end
 from tests.paths import ROOT
 
-NODES = tuple(f"node{number:03}" for number in range(1, 9))
-CONTROLLER = "node009"
+SIZE = int(os.environ.get("CLUSTERCTL_POOL_NODES", "8"))
+"""Nodes of the pool; the host after the last one has the controllers. A training needs three, one of them to spare."""
+NODES = tuple(f"node{number:03}" for number in range(1, SIZE + 1))
+CONTROLLER = f"node{SIZE + 1:03}"
 GPUS = "/srv/gpus/nvidia"
 SECONDS = 3600.0
 SETTINGS = """

@@ -104,6 +104,8 @@ loader = torch.utils.data.DataLoader(range(64), num_workers=1, prefetch_factor=2
     os.kill(loader._iterator._workers[0].pid if loader._iterator else batches._workers[0].pid, 9)
     for one in batches: time.sleep(0.1)"""
 LOST = "print('RuntimeError: CUDA error: unspecified launch failure', file=sys.stderr, flush=True); os._exit(1)"
+DIES = "sh -c 'kill -KILL $(systemctl show -p MainPID --value slurmd); systemctl stop slurmd'"
+"""Ranks go on without it. The unit restarts a slurmd that dies by itself after a minute, and the training does not notice: it stays down here."""
 KINDS = (
     Kind(name="GPU lost", fault=replace(inject("gpu-off-the-bus:gpu0"), body=LOST), failure="crash", layer="hardware",
          host=True, goes_on=True),
@@ -116,7 +118,7 @@ KINDS = (
     Kind(name="rank stopped", fault=replace(on_host("kill -STOP PID"), options=("--hang-after", "20s")), failure="hang",
          layer="system software", host=True, goes_on=True),
     Kind(name="host slow by a quota", fault=replace(
-        inject("cpu-straggler:10"), steps=60, options=("--abort-if-slower-than", "150% for 5 batches")
+        inject("cpu-straggler:3"), steps=300, options=("--abort-if-slower-than", "150% for 5 batches")
     ), failure="slow", layer="system software", host=True, goes_on=True),
     Kind(name="NaN in the data", fault=Fault(inject=no_numbers, always=True), failure="crash", layer="application",
          host=False, goes_on=False),
@@ -125,7 +127,7 @@ KINDS = (
         "torch.OutOfMemoryError"), always=True), failure="crash", layer="application", host=False, goes_on=False),
     Kind(name="file server stops", fault=Fault(inject=stop_the_file_server, options=("--hang-after", "20s")), failure="hang",
          layer="storage", host=False, goes_on=False),
-    Kind(name="slurmd killed", fault=replace(on_host("systemctl kill -s KILL slurmd"), steps=60, pace_s=3.0), failure="crash",
+    Kind(name="slurmd killed", fault=replace(on_host(DIES), steps=60, pace_s=3.0), failure="crash",
          layer="system software", host=True, goes_on=True),
     Kind(name="disk full", fault=replace(
         inject("full-disk:/tmp"), body="torch.save(torch.zeros(1 << 20), '/tmp/shard.pt')"

@@ -45,7 +45,7 @@ def revalidations(pool: LabPool) -> list[dict[str, Any]]:
 
 
 def test_accounting_knows_the_pool(pool: LabPool) -> None:
-    """All eight hosts are idle nodes; the ninth runs slurmctld and slurmdbd, and its database has the cluster."""
+    """All hosts but the last are idle nodes; that one runs slurmctld and slurmdbd, and its database has the cluster."""
     assert eventually(lambda: pool.states() == dict.fromkeys(NODES, "idle")), pool.states()
     assert pool.slurm("sacctmgr", "-n", "-P", "list", "cluster", "format=cluster").split() == ["pool"]
     units = pool.ssh(CONTROLLER, "systemctl is-active slurmctld slurmdbd mariadb munge")
