@@ -37,6 +37,7 @@ _HCA_CHECKS = frozenset(
     {"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers", "roce"}
 )
 _LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail", "hang_hunt", "training"})
+_OF_RANKS = (_LOADS - {"ib_write_bw"}) | {"nccl_init"}
 _RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
 """Loads that measure each adapter by itself."""
 
@@ -76,6 +77,11 @@ def _slow_or_unmeasured(finding: Finding) -> bool:
     return finding.check in _LOADS or finding.verdict is Verdict.INCONCLUSIVE
 
 
+def _failed_to_run(finding: Finding) -> bool:
+    """Return whether it is on a load of several processes that ended or hung: they meet by files (Open MPI in /tmp)."""
+    return finding.check in _OF_RANKS and finding.code in (Code.LOAD_FAILED, Code.LOAD_HUNG)
+
+
 _xid = _coded(*_XIDS)
 _off_the_bus = _coded(Code.XID_OFF_THE_BUS)
 _remap_failed = _coded(Code.GPU_REMAP_FAILED)
@@ -85,6 +91,7 @@ RULES = (
     RootRule(_of("identity"), lambda _: True),
     RootRule(_of("cpu_share"), _slow_or_unmeasured),
     RootRule(_of("root_writable", "disk_space"), _of(*_DOCKERS, "failed_units", "node_exporter")),
+    RootRule(_of("root_writable", "disk_space"), _failed_to_run),
     RootRule(_of("mounts"), _of(*_DOCKERS, "failed_units")),
     RootRule(_of("zpool"), _of(*_DOCKERS, "failed_units")),
     RootRule(_of("docker"), _of("zpool", "docker_gpu", "monitoring_containers")),

@@ -17,6 +17,7 @@ from lab.tests.lab_kit import ROOT, RunningLab, clusterctl, eventually, leftover
 
 pytestmark = [pytest.mark.lab, needs_lab]
 
+BOOT_ID = ("cat", "/proc/sys/kernel/random/boot_id")
 PROCESSORS = "/redfish/v1/Systems/System.Embedded.1/Processors"
 
 
@@ -91,10 +92,35 @@ def test_host_that_never_boots_hangs_in_post(installed: RunningLab) -> None:
 
 def test_reboot_from_within_is_a_reboot_of_the_machine(installed: RunningLab) -> None:
     """The host comes back through POST with another boot id."""
-    boot_id = ("cat", "/proc/sys/kernel/random/boot_id")
-    before = installed.ssh("node001", *boot_id)
+    before = installed.ssh("node001", *BOOT_ID)
     installed.ssh("node001", "sudo", "systemctl", "reboot")
-    assert eventually(lambda: installed.ssh("node001", *boot_id) not in ("", before))
+    assert eventually(lambda: installed.ssh("node001", *BOOT_ID) not in ("", before))
+
+
+def test_ansible_reboots_a_host(installed: RunningLab) -> None:
+    """Its module `reboot` calls shutdown(8), which needs logind: logind starts for that call, and not at boot."""
+    logind = ("pgrep", "-x", "systemd-logind")
+    before = installed.ssh("node002", *BOOT_ID)
+    assert installed.ssh("node002", *logind) == ""
+    login = "-F none -o StrictHostKeyChecking=yes"
+    argv = (
+        *(
+            str(Path(sys.executable).with_name("ansible")),
+            "all",
+            "-i",
+            f"{installed.machine('node002')['address']},",
+            "-u",
+            "ops",
+            "--become",
+        ),
+        *("--private-key", str(installed.site / "secrets/ssh_ed25519")),
+        *("--ssh-common-args", f"{login} -o UserKnownHostsFile={installed.site / 'known_hosts'}"),
+        *("-m", "ansible.builtin.reboot", "-a", "reboot_timeout=600"),
+    )
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=1200, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert installed.ssh("node002", *BOOT_ID) not in ("", before)
+    assert installed.ssh("node002", *logind) == ""
 
 
 def test_a_second_lab_is_refused_or_runs_in_parallel(installed: RunningLab, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.formats.job_facts import RankState, parse_processes
-from clusterctl_burnin.node.job_evidence import PROC, Report, periods, processes
+from clusterctl_burnin.node.job_evidence import PROC, Report, hierarchies, periods, processes
 from lab.tests.lab_kit import eventually
 
 
@@ -33,12 +33,26 @@ def test_the_quota_of_any_group_above_counts(tmp_path: Path, cgroup: str, root: 
     (tmp_path / "7/cgroup").write_text(cgroup)
     group(tmp_path / "sys" / root / "slurm/job_7/step_0", 100, 3)
     (tmp_path / "sys" / root / "slurm/job_7/cpu.stat").write_text("nr_periods 90\nnr_throttled 80\n")
-    assert periods(tmp_path / "7", tmp_path / "sys") == (90, 80)
+    assert periods(tmp_path / "7", {"cpu" if root else "0": tmp_path / "sys" / root}) == (90, 80)
 
 
 def test_a_process_that_has_ended_has_no_quota(tmp_path: Path) -> None:
     """It is no error."""
-    assert periods(tmp_path / "7", tmp_path) == (0, 0)
+    assert periods(tmp_path / "7", {"0": tmp_path}) == (0, 0)
+
+
+def test_the_hierarchies_are_where_the_kernel_has_mounted_them(tmp_path: Path) -> None:
+    """Not where most distributions mount them: hybrid, unified alone, and none of it."""
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+        "32 31 0:29 / /run/cpu rw,relatime shared:7 - cgroup cgroup rw,cpu,cpuacct\n"
+        "34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"
+        "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    )
+    assert hierarchies(table) == {"0": Path("/sys/fs/cgroup/unified"), "cpu": Path("/run/cpu")}
+    table.write_text("24 1 0:22 / / rw - ext4 /dev/vda rw\n")
+    assert hierarchies(table) == hierarchies(tmp_path / "none") == {}
 
 
 def test_a_stopped_process_is_seen(tmp_path: Path) -> None:
@@ -49,7 +63,7 @@ def test_a_stopped_process_is_seen(tmp_path: Path) -> None:
         stat = PROC / str(ranks[1].pid) / "stat"
         assert eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
         report = Report(60.0)
-        processes(report, {0: ranks[0].pid, 1: ranks[1].pid}, mounts=tmp_path)
+        processes(report, {0: ranks[0].pid, 1: ranks[1].pid})
         (file,) = report.files
         text = zlib.decompress(base64.b64decode(file["content"])).decode()
         assert json.loads(text)["version"] == 1

@@ -54,6 +54,16 @@ def test_a_gpu_off_the_bus_is_the_root_of_its_absence() -> None:
     assert roots(*judged.findings) == ["kernel_log:gpu 0000:43:00.0"]
 
 
+def test_a_full_disk_is_the_root_of_loads_that_could_not_run() -> None:
+    """Open MPI's ranks meet by files in /tmp. A load that was slow has another cause, and so has traffic of one process."""
+    full = Finding(check="disk_space", verdict=Verdict.FAIL, code=Code.DISK_FULL, subject="/tmp")
+    ended = Finding(check="all_reduce", verdict=Verdict.FAIL, code=Code.LOAD_FAILED)
+    slow = Finding(check="all_reduce_node", verdict=Verdict.FAIL, code=Code.LOAD_SLOW)
+    pair = Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_FAILED, subject="mlx5_3")
+    found = link_roots([full, ended, slow, pair])
+    assert [one.root for one in found] == ["", full.key, "", ""]
+
+
 def test_a_dead_driver_is_one_root() -> None:
     """nvidia-smi cannot talk to the driver: every GPU check is unmeasured because of that."""
     dead = result("nvidia_smi", "couldn't communicate with the NVIDIA driver.\n", rc=9)

@@ -10,6 +10,7 @@ import pytest
 
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
+from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.main import run
 from tests.cli.test_cable_disable import FABRIC as SMALL
 from tests.cli.test_cable_disable import PLAN, UPLINK, site
@@ -68,6 +69,19 @@ def test_a_bad_link(site: Path, act: bool, capsys: pytest.CaptureFixture[str]) -
     assert run(["incident", "list", "--site", str(site), "--json"]) == 0
     (incident,) = [one for one in json.loads(capsys.readouterr().out)["incidents"] if one["about"] == "links"]
     assert incident["code"] == ("bad_link" if act else "bit_errors")
+
+
+def test_the_sites_own_limits(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link that the shipped limits call bad is left in use where the site's limits allow its errors."""
+    with_watch(site, act=True)
+    watched(site, capsys)
+    errors(site, 60000)
+    mild = text_of("limits/fabric/ndr.yml").replace("1.0e-14", "1.0e-2").replace("1.0e-15", "1.0e-2")
+    (site / "mild.yml").write_text(mild)
+    settings = (site / "site.yml").read_text()
+    (site / "site.yml").write_text(settings.replace("\nfabric:\n", "\nfabric:\n  limits: mild.yml\n"))
+    assert watched(site, capsys)["bad"] == 0
+    assert not (site.parent / "out").exists()
 
 
 def test_a_dry_run_acts_on_nothing(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

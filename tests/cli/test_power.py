@@ -14,6 +14,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import open_site
 from tests.cli.site_of_three import run
 from tests.edges.redfish.replay import PASSWORD, Bmc, serve
+from tests.edges.redfish.test_screen import openbmc
 from tests.edges.redfish.trees import small
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
@@ -110,6 +111,7 @@ def test_another_machine_at_the_address(place: Place) -> None:
     assert server.resets == []
 
 
+NOW = ("--screen-after", "0")
 ISO = "https://images.example.net/debian-12.iso"
 SLOT = "/redfish/v1/Managers/1/VirtualMedia/CD"
 
@@ -136,7 +138,7 @@ def test_booted_once_from_an_image_and_ejected(place: Place) -> None:
     """The image is in the drive, the next boot is from it, the machine was cycled; `--eject` takes the image out."""
     site, server = place
     with_virtual_drive(server)
-    code, reported = as_json(site, "power", "boot", "n1", "--iso", ISO, *WHY, "--yes")
+    code, reported = as_json(site, "power", "boot", "n1", "--iso", ISO, *NOW, *WHY, "--yes")
     assert (code, reported["nodes"][0]["inserted"]) == (0, True), reported
     assert server.tree[SLOT]["Image"] == ISO
     assert server.tree[SYSTEM]["Boot"]["BootSourceOverrideTarget"] == "Cd"
@@ -146,6 +148,18 @@ def test_booted_once_from_an_image_and_ejected(place: Place) -> None:
     assert (code, reported["nodes"][0]["text"]) == (0, "ejected"), reported
     assert not server.tree[SLOT]["Inserted"]
     assert server.resets == ["ForceOff", "On"]
+
+
+def test_what_the_console_showed_is_printed_from_the_journal(place: Place) -> None:
+    """The lines that OpenBMC has of the serial console, by the digest that the command prints; nothing else has to be known."""
+    site, server = place
+    shown = openbmc("Loading the installer", "Partitioning nvme0n1")
+    server.tree.update({path: answer for path, answer in shown.items() if "/LogServices" in path})
+    with_virtual_drive(server)
+    done = run(site, "power", "boot", "n1", "--iso", ISO, *NOW, *WHY, "--yes")
+    assert done.return_value == 0
+    digest = done.stdout.rpartition("clusterctl nodes n1 --evidence ")[2].split()[0]
+    assert run(site, "nodes", "n1", "--evidence", digest).stdout == "Loading the installer\nPartitioning nvme0n1"
 
 
 @pytest.mark.parametrize(

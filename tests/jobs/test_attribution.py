@@ -42,6 +42,7 @@ WATCHDOG = (
     "[PG ID 0 PG GUID 0(default_pg) Rank {0}] failure detected by watchdog at work sequence id: 9 PG status: "
     "last enqueued work: {1}, last completed work: 8"
 )
+ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
 KILLED = "torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 1 (pid: 7) of binary: x"
 LIMIT = "slurmstepd: error: *** JOB 7 ON n0 CANCELLED AT 2026-11-01T12:00:00 DUE TO TIME LIMIT ***"
 
@@ -329,6 +330,79 @@ def test_the_stack_of_the_late_rank_blames_a_layer() -> None:
     assert (found.cause.rule, found.cause.layer, hosts(found)) == ("odd_stack", Layer.STORAGE, ["n3"])
 
 
+def test_ranks_of_several_hosts_that_wait_for_a_file_system_blame_the_storage_and_no_host() -> None:
+    """Their stacks in the kernel show it minutes before the kernel reports hung tasks."""
+    stuck = [
+        Stack(rank=rank, host=RANKS[rank], frames=(), kernel=("request_wait_answer", "fuse_do_open")) for rank in (1, 6)
+    ]
+    rest = [Stack(rank=rank, host=RANKS[rank], frames=(), kernel=("ep_poll",)) for rank in (0, 2, 3, 4, 5, 7)]
+    found = judged(stacks=(*rest, *stuck))
+    assert (found.cause.rule, found.cause.layer, hosts(found)) == ("waiting_for_storage", Layer.STORAGE, [])
+    assert found.cause.action is JobAction.WAIT
+    alone = judged(stacks=(rest[0], stuck[1]))
+    assert (alone.cause.rule, alone.cause.layer, hosts(alone)) == ("waiting_for_storage", Layer.STORAGE, ["n3"])
+    assert alone.cause.action is JobAction.RESTART_WITHOUT
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mlx5_core 0000:5d:00.0 mlx5_3: Port: 1 Link DOWN",
+        "mlx5_core 0000:ca:00.0 ens1f0np0: Link down",
+    ],
+)
+def test_a_link_that_went_down_in_the_kernels_log_blames_its_host(line: str) -> None:
+    """The exceptions and time-outs of the ranks follow from it."""
+    found = judged(kernel("n2", 0, line), *(job(host, 30, OWN_ERROR, rank=rank) for rank, host in RANKS.items()))
+    assert (found.cause.layer, found.cause.certainty, hosts(found)) == (Layer.FABRIC, Certainty.LIKELY, ["n2"])
+    up = "mlx5_core 0000:5d:00.0 mlx5_3: Port: 1 Link ACTIVE"
+    assert kernel_meaning(up) is None
+
+
+def test_a_gpu_error_of_an_unknown_host_is_that_of_the_kernels_log() -> None:
+    """The job's log comes first, and names no host: the host of the equally sure error is the suspect; of two, none."""
+    ecc = Observation(source=Source.JOB, text=ECC, meaning=job("", 0, ECC).meaning, at=T0)
+    xid = "NVRM: Xid (PCI:0000:3b:00): 64, pid='<unknown>', name=<unknown>, Row Remapper: Failed to remap row"
+    found = judged(ecc, kernel("n2", 9, xid))
+    assert (found.cause.layer, found.cause.certainty, hosts(found)) == (Layer.HARDWARE, Certainty.PROVEN, ["n2"])
+    two = judged(ecc, kernel("n2", 9, xid), kernel("n3", 9, xid))
+    assert hosts(two) == [""]
+
+
+def test_srun_names_the_host_of_a_task() -> None:
+    """By the label of the line, not by its rank: a task may start several ranks."""
+    lines = (
+        "1: [rank9]: OSError: [Errno 5] Input/output error: '/d/x'\nsrun: error: n1: tasks 0,3-4: Exited with exit code 1\n"
+        "srun: error: n2: task 1: Exited with exit code 1\n"
+    )
+    log = LogFile(name="a", host="", source=Source.JOB)
+    observed = scan([(0, lines.encode())], log, TimeReader(T0))
+    found = attribute(JobEvidence(observations=observed, scheduler=SchedulerFacts(state="FAILED")))
+    assert (found.cause.rule, [(one.host, one.rank) for one in found.cause.suspects]) == (
+        "storage_of_one_host",
+        [("n2", 9)],
+    )
+
+
+LOADER = """\
+1: [rank1]: Traceback (most recent call last):
+1: [rank1]:   File "/x/rank.py", line 23, in fault
+1: [rank1]:   File "/x/torch/torch/utils/data/dataloader.py", line 1291, in _try_get_data
+1: [rank1]:   File "/x/torch/torch/multiprocessing/reductions.py", line 538, in rebuild_storage_fd
+1: [rank1]:   File "/usr/lib/python3.11/multiprocessing/connection.py", line 382, in _recv
+1: [rank1]:     raise EOFError
+1: [rank1]: EOFError
+"""
+"""PyTorch 2.13, whose worker was killed while a batch was on its way: recorded with `Data loader killed` of the tests on lab hosts."""
+
+
+def test_a_worker_that_dies_with_a_batch_on_its_way_is_the_data_loaders() -> None:
+    """The exception has no text, and is raised in Python's own library: the last frame that is not of it counts."""
+    observed = scan([(0, LOADER.encode())], LogFile(name="a", host="", source=Source.JOB), TimeReader(T0))
+    found = attribute(JobEvidence(observations=observed, scheduler=SchedulerFacts(state="FAILED")))
+    assert (found.cause.rule, found.cause.layer, found.cause.certainty) == ("data_loader", Layer.DATA, Certainty.LIKELY)
+
+
 def test_a_suspect_that_was_blamed_before_is_likely() -> None:
     past = EarlierFailure(job="6", rule="watchdog_status", hosts=("n2",))
     nan = job("n2", 0, NAN.format(5), rank=5)
@@ -409,6 +483,14 @@ def test_a_silent_daemon_of_the_scheduler_is_no_broken_host() -> None:
     found = judged(scheduler=SchedulerFacts(state="RUNNING", nodes=("n0", "n1"), silent_nodes=("n1",)))
     assert (found.cause.rule, found.cause.layer) == ("silent_daemon", Layer.SYSTEM_SOFTWARE)
     assert hosts(found) == ["n1"]
+
+
+def test_a_job_that_ended_by_a_silent_daemon_lost_no_host() -> None:
+    """Slurm ends the job after its time-out, and calls it a failure of the node: the host answers, and has not booted."""
+    line = "slurmstepd: error: *** JOB 7 ON n0 CANCELLED AT 2026-11-01T12:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
+    facts = SchedulerFacts(state="NODE_FAIL", nodes=("n0", "n1"), silent_nodes=("n1",), ended=T0)
+    found = judged(replace(job("n0", 0, line), meaning=replace(job("n0", 0, line).meaning, parts={})), scheduler=facts)
+    assert (found.cause.rule, found.cause.failure, hosts(found)) == ("silent_daemon", Failure.CRASH, ["n1"])
 
 
 CLOSED = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.3]:4711"

@@ -304,7 +304,8 @@ def test_steps_of_one_look_share_its_time() -> None:
 
 @pytest.mark.parametrize(
     ("last", "slow"),
-    [([1.4] * 5, True), ([1.4, 1.4, 1.2, 1.4, 1.4], False), ([1.4] * 4, False)],
+    [([1.4] * 5, True), ([1.4, 1.4, 1.2, 1.4, 1.4], False), ([1.4] * 4, False), ([1.4] * 40, True)],
+    ids=["five", "one fast among them", "four", "forty between two looks"],
 )
 def test_slow_steps_in_a_row(last: list[float], slow: bool) -> None:
     """One fast step among them, or one too few, is no verdict: single steps count, no mean."""

@@ -26,7 +26,7 @@ from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.job_collect import of_all_ranks
+from clusterctl.operations.job_collect import LostNodes, lost_of, of_all_ranks
 from clusterctl.operations.job_run import alone
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_watch import REMEMBERED, Watched, Watcher
@@ -256,6 +256,22 @@ def test_the_output_of_all_ranks_is_no_log_of_the_node_that_it_was_read_on() -> 
     files = {"kernel.log": b"k", "000-slurm-7.out": b"o", "001-rank_0.log": b"r"}
     assert of_all_ranks(job, ("c1", "c2"), files) == {"000-slurm-7.out": b"o"}
     assert of_all_ranks(job, ("c1",), files) == {}
+
+
+def test_a_dead_daemon_is_no_lost_host() -> None:
+    """Slurm ends the job with NODE_FAIL for both: the host that answers, and has not booted meanwhile, is not lost."""
+    failed = ScheduledJob(job="7", state="NODE_FAIL")
+    states = {"n1": "idle", "n2": "down*", "n3": "down*", "n4": "down"}
+    assert lost_of(failed, states, unread=["n2"], running=["n1", "n3", "n4"]) == LostNodes(
+        nodes=("n2", "n4"), silent=("n3",)
+    )
+    booted = lost_of(failed, states, unread=[], running=["n1"])
+    assert booted == LostNodes(nodes=("n2", "n3", "n4"))
+    for state in ("RUNNING", "FAILED"):
+        runs = ScheduledJob(job="7", state=state)
+        seen = {"n1": "allocated", "n2": "allocated*", "n3": "allocated*", "n4": "allocated"}
+        found = lost_of(runs, seen, unread=["n2", "n4"], running=["n1"])
+        assert found == LostNodes(nodes=("n2",), silent=("n3",))
 
 
 def test_old_collections_are_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def identified(book: Journal, name: str, serial: str, stage: str = "discovered")
 @dataclass
 class FakeInstaller:
     """An installer whose machines go through their states one step a look. `fails`: these end in a failure; `reached`:
-    an address of theirs is known even then.
+    an address of theirs is known even then. `started`: the targets of its starts.
     """
 
     states: dict[str, InstallState] = field(default_factory=dict)
@@ -79,6 +79,7 @@ class FakeInstaller:
     login: BmcAddress | None = None
     report: InstallStatus = field(default_factory=lambda: InstallStatus(InstallState.ABSENT))
     """In addition to state, detail, handle and addresses: host key, milestones, drives."""
+    started: list[InstallTarget] = field(default_factory=list)
 
     def _trouble(self) -> None:
         if self.errors:
@@ -102,6 +103,7 @@ class FakeInstaller:
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self.calls.append(("start", target.name))
+        self.started.append(target)
         self._trouble()
         self.states[target.name] = InstallState.INSTALLING
         return self._status(target.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,18 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.bmc.boot import BootOnce
+from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.ports import BmcAddress, Deadline, Power
+from clusterctl.ports import BmcAddress, Claim, Deadline, Post, Power
+from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.steps.boot_image import ImageBooter, ImageBootResult
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.permits import NoPermitError, RebootPermits, reboot_pool, unlimited
 from tests.events import data_of
+from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 URI = "http://192.0.2.1/installer.iso"
@@ -30,6 +34,13 @@ class Machine(FakeBmc):
 
     trouble: dict[str, ClusterctlError] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    asked_for_screen: Callable[[], Mapping[NodeId, Claim]] | None = None
+    seen_free: Mapping[NodeId, Claim] | None = None
+
+    def screen(self, deadline: Deadline) -> Observed[Screen | None]:
+        if self.asked_for_screen is not None:
+            self.seen_free = self.asked_for_screen()
+        return super().screen(deadline)
 
     def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
         return Observed(uri, self._do("insert", f"insert {uri} {serial}", deadline))
@@ -57,18 +68,20 @@ class Site:
 
     book: SqlJournal
     machine: Machine
+    screen_s: float = 0.0
+    permits: RebootPermits = unlimited
 
     def open(self, address: BmcAddress, deadline: Deadline) -> Machine:
         return self.machine
 
-    def order(self, act: str = "boot") -> ImageBootResult:
+    def order(self, act: str = "boot", timer: Timer = SYSTEM_TIMER) -> ImageBootResult:
         state = self.book.state(NodeId("id-n1"))
         claims = self.book.claim([state.id], "r").granted
         try:
-            booter = ImageBooter(self, address_of, self.book, 4)
+            booter = ImageBooter(self, address_of, self.book, 4, screen_s=self.screen_s, permits=self.permits)
             call = booter.boot if act == "boot" else booter.eject
             acts = IntentLog(self.book, claims)
-            (found,) = call([(state, Serial("S1"))], URI, "ticket 7", acts, Deadline.after(60))
+            (found,) = call([(state, Serial("S1"))], URI, "ticket 7", acts, Deadline.after(2000, timer=timer))
             return found
         finally:
             self.book.release(claims.values())
@@ -95,6 +108,45 @@ def test_inserted_overridden_and_cycled(site: Site) -> None:
     assert intent == {"act": "media.boot", "target": "S1", "reason": "ticket 7", "details": {"uri": URI}}
     assert result == {"act": "media.boot", "result": "done", "message": "inserted, booted", "component": ""}
     assert not site.book.state(NodeId("id-n1")).open_acts
+
+
+def test_what_it_shows_after_the_boot_is_kept(site: Site) -> None:
+    """Once the self-test is over and some time has passed; the boot itself is in the journal before that."""
+    site.screen_s = 60.0
+    site.machine.tested = [Post.RUNNING, Post.RUNNING, Post.DONE]
+    site.machine.shown = Screen("text", b"Loading the installer")
+    timer = FakeTimer()
+    found = site.order(timer=timer)
+    assert timer.now() == 10 + 10 + 60
+    assert found == ImageBootResult("n1", inserted=True, screen=seen("screen")[0].digest)
+    messages = [data["message"] for kind, data in site.acts() if kind is Kind.ACT_OBSERVED]
+    assert messages == ["inserted, booted", "its screen after the boot is kept"]
+    kept = site.book.evidence(seen("screen")[0].digest)
+    assert kept is not None
+    assert not site.book.state(NodeId("id-n1")).open_acts
+
+
+def test_a_screen_that_cannot_be_had_changes_nothing(site: Site) -> None:
+    """The machine has booted: one result, and no failure."""
+    site.machine.shown = EdgeError("no such action")
+    assert site.order() == ImageBootResult("n1", inserted=True)
+    assert [data["result"] for kind, data in site.acts() if kind is Kind.ACT_OBSERVED] == ["done"]
+
+
+def test_it_waits_for_its_turn_among_the_hosts_that_come_on(site: Site) -> None:
+    """Without a permit nothing is inserted and nothing intended; with one it is kept until the screen was read."""
+    pool = reboot_pool(site.book, 1)
+    site.permits = pool.taken
+    with pool.taken(1, Deadline.after(60)):
+        refused = site.order(timer=FakeTimer())
+        assert isinstance(refused.error, NoPermitError)
+        assert site.machine.calls == []
+        assert site.acts() == []
+        assert site.order("eject") == ImageBootResult("n1", inserted=False)
+    site.machine.asked_for_screen = lambda: pool.take(1)
+    assert site.order().inserted is True
+    assert site.machine.seen_free == {}
+    assert len(pool.take(1)) == 1
 
 
 def test_ejected(site: Site) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.edges.site.load import load_site
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.history import port_name
 from clusterctl.fleet.fabric.port_acts import disabled_ports
@@ -60,6 +61,27 @@ def test_the_whole_way(site: Watched) -> None:
     assert site.after(10).out == 0
     assert len(world.tickets) == 1
     assert "Resolved" in ticket["notes"][-1]
+
+
+def test_the_ticket_has_the_rack_of_each_end_and_the_serial_of_the_cable(tmp_path: Path) -> None:
+    """By the wiring plan: no transceiver was read."""
+    site = watched(tmp_path / "site", SMALL)
+    bad = uplinks(SMALL)[0]
+    head, *lines = (site.folder / "wiring.csv").read_text().splitlines()
+    racks = {"leaf": "A01", "spin": "S01"}
+    rows = [
+        f"{line},CBL{at:04},{racks[line[:4]]},{racks.get(line.split(',')[2][:4], 'A01')}"
+        for at, line in enumerate(lines)
+    ]
+    (site.folder / "wiring.csv").write_text("\n".join([f"{head},cable_serial,source_rack,destination_rack", *rows, ""]))
+    site.site = load_site(site.folder)
+    site.once()
+    sick(site.world, [bad])
+    site.after(10)
+    (ticket,) = site.world.tickets
+    serial = next(row.split(",")[4] for row in rows if row.startswith("leaf-1,3,"))
+    for text in ("leaf-1 port 3", "A01", "spine-1 port 1", "S01", f"serial {serial}"):
+        assert text in ticket["body"]
 
 
 def enabled(site: Watched) -> Link:

@@ -26,7 +26,6 @@ from typing import Any, Dict, List, Optional, Tuple
 
 PROC = Path("/proc")
 DEVICES = Path("/sys/class/infiniband")
-CGROUPS = Path("/sys/fs/cgroup")
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "local_link_integrity_errors")
 NETWORKED = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "9p", "wekafs", "fuse.glusterfs")
 MOST_FILES = 400
@@ -244,8 +243,28 @@ def outermost(members: List[Tuple[int, int]], proc: Path) -> int:
     return min(pid for pid, parent in group if parent not in own) if own else 0
 
 
-def periods(folder: Path, mounts: Path = CGROUPS) -> Tuple[int, int]:
-    """Return the periods of the processor quota that holds a process back most, and in how many it did: cgroups(7)."""
+def hierarchies(table: Path = PROC / "self/mountinfo") -> Dict[str, Path]:
+    """Return where hierarchies of cgroups with processor quotas are mounted: `0` the unified one, and `cpu`."""
+    found = {}  # type: Dict[str, Path]
+    try:
+        lines = table.read_text().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        fields = line.split()
+        kind, options = fields[fields.index("-") + 1], fields[-1].split(",")
+        if kind == "cgroup2":
+            found.setdefault("0", Path(fields[4]))
+        elif kind == "cgroup" and "cpu" in options:
+            found.setdefault("cpu", Path(fields[4]))
+    return found
+
+
+def periods(folder: Path, mounts: Dict[str, Path]) -> Tuple[int, int]:
+    """Return the periods of the processor quota that holds a process back most, and in how many it did: cgroups(7).
+
+    `mounts` as `hierarchies` returns it.
+    """
     found = (0, 0)
     try:
         lines = (folder / "cgroup").read_text().splitlines()
@@ -253,10 +272,10 @@ def periods(folder: Path, mounts: Path = CGROUPS) -> Tuple[int, int]:
         return found
     for line in lines:
         number, controllers, path = line.split(":", 2)
-        if number != "0" and "cpu" not in controllers.split(","):
+        root = mounts.get("0" if number == "0" else "cpu" if "cpu" in controllers.split(",") else "")
+        if root is None:
             continue
-        root = mounts if number == "0" else mounts / controllers
-        group = (root if root.is_dir() else mounts / "cpu") / path.lstrip("/")
+        group = root / path.lstrip("/")
         for one in [group, *group.parents][: len(Path(path).parts)]:
             try:
                 values = dict(row.split() for row in (one / "cpu.stat").read_text().splitlines())
@@ -266,8 +285,9 @@ def periods(folder: Path, mounts: Path = CGROUPS) -> Tuple[int, int]:
     return found
 
 
-def processes(report: Report, found: Dict[int, int], proc: Path = PROC, mounts: Path = CGROUPS) -> None:
+def processes(report: Report, found: Dict[int, int], proc: Path = PROC) -> None:
     """Add what keeps ranks off the processor for a second: a signal that stopped them, a quota of their cgroup."""
+    mounts = hierarchies()
     seen = []  # type: List[Dict[int, Tuple[str, int, int]]]
     for pause in (0.0, OBSERVED_S):
         time.sleep(pause)
@@ -364,8 +384,17 @@ def addresses(report: Report) -> List[str]:
     return [one for one in found if not one.startswith(("127.", "::1", "fe80"))][:64]
 
 
+def booted(stat: Path = PROC / "stat") -> int:
+    """Return when the node booted, in seconds since 1970; 0 where that is not known: proc(5), btime."""
+    try:
+        found = re.search(r"^btime (\d{1,12})$", stat.read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
 def main(request: Found) -> None:
-    """Print `{"version", "utc_offset", "addresses", "ranks", "files": [{name, content}], "missing"}`."""
+    """Print `{"version", "utc_offset", "booted", "addresses", "ranks", "files": [{name, content}], "missing"}`."""
     os.environ["LC_ALL"] = "C"
     report = Report(float(request["seconds"]))
     parts = {"kernel": kernel, "stacks": stacks, "files": of_the_user}
@@ -380,6 +409,7 @@ def main(request: Found) -> None:
     document = {
         "version": 1,
         "utc_offset": time.strftime("%z"),
+        "booted": booted(),
         "addresses": addresses(report),
         "ranks": report.ranks,
         "files": report.files,

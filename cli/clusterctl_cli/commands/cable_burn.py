@@ -54,7 +54,7 @@ _NAMED = 5
     "--for", "for_s", callback=duration_seconds, metavar="SPAN", help="Load all links again and again; else once each."
 )
 @click.option("--adaptive", is_flag=True, help="The switches route adaptively.")
-@click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
+@click.option("--limits", default="", show_default="the site's", help="Fabric limits by name, or a file of your own.")
 @yes_option
 @dry_run_option
 @site_option

@@ -12,7 +12,7 @@ from clusterctl_cli.text import echo
 
 @click.command("enable")
 @click.option("--port", "ports", metavar="SWITCH:PORT", multiple=True, help="Only these.  [default: all that are out]")
-@click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
+@click.option("--limits", default="", show_default="the site's", help="Fabric limits by name, or a file of your own.")
 @click.option(
     "--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds, without the proof."
 )

@@ -50,7 +50,12 @@ class HealthOptions:
 @plan_option
 @sheet_option
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time between the two readings.")
-@click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
+@click.option(
+    "--limits",
+    default="",
+    show_default="ndr, with --since the site's",
+    help="Fabric limits by name, or a file of your own.",
+)
 @click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
 @format_option(*DOCUMENTS)
 @click.pass_context
@@ -82,7 +87,7 @@ def health(ctx: click.Context, options: HealthOptions) -> None:
         fabric=options.fabric,
         plan=PlanFiles(options.plan, options.sheet),
         seconds=options.seconds,
-        limits=options.limits,
+        limits=options.limits or "ndr",
     )
     result = link_health.run_health(request)
     _print(result, options)

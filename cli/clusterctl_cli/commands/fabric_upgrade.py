@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import dry_run_option, site_option, yes_option
 from clusterctl_cli.text import echo
+
+if TYPE_CHECKING:
+    from clusterctl.operations.operation import Result
 
 
 @click.command()
@@ -28,6 +33,7 @@ from clusterctl_cli.text import echo
 )
 @click.option(
     "--back",
+    "back_s",
     type=click.FloatRange(min=60),
     default=3600.0,
     show_default=True,
@@ -35,6 +41,7 @@ from clusterctl_cli.text import echo
 )
 @click.option(
     "--settle",
+    "settle_s",
     type=click.FloatRange(min=10),
     default=120.0,
     show_default=True,
@@ -44,20 +51,7 @@ from clusterctl_cli.text import echo
 @dry_run_option
 @format_option(*DOCUMENTS)
 @site_option
-def upgrade(  # noqa: PLR0913 — one parameter for each option
-    *,
-    switches: tuple[str, ...],
-    to: str,
-    reason: str,
-    at_once: int,
-    stop_percent: float,
-    back: float,
-    settle: float,
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-    folder: Path,
-) -> int:
+def upgrade(folder: Path, **options: Any) -> int:
     """Let UFM put new software on managed switches, wave by wave; each switch restarts.
 
     The first wave is one switch. A wave takes no switch that is needed: hosts behind it have no jobs and get none
@@ -76,37 +70,34 @@ def upgrade(  # noqa: PLR0913 — one parameter for each option
     from clusterctl_cli.context import open_context
     from clusterctl_cli.formats import print_document
 
+    flags = Flags.taken(options)
+    request = UpgradeRequest(**options)
     context = open_context(folder)
-    software = SwitchSoftware(context, site_switch_services(context, to))
-    request = UpgradeRequest(
-        to=to,
-        reason=reason,
-        switches=switches,
-        at_once=at_once,
-        stop_percent=stop_percent,
-        back_s=back,
-        settle_s=settle,
-    )
-    preview, shown = software.preview(request), dry_run or not software.acts
+    software = SwitchSoftware(context, site_switch_services(context, request.to))
+    preview, shown = software.preview(request), flags.dry_run or not software.acts
     if shown:
         _print_waves(*software.waves(request))
     if not software.acts:
         echo("nothing is changed: fabric.switch_software has no act: true", err=True)
-    if not approve(preview, Flags(yes=yes, dry_run=shown, as_json=as_json)):
+    if not approve(preview, replace(flags, dry_run=shown)):
         return 0
     with observed(context) as (log, cancelled):
         result = software.run(request, Control(preview.digest, print_event, cancelled))
-    if as_json:
+    if flags.as_json:
         print_document({"upgrade": to_data(result)})
     else:
-        for outcome in result.outcomes:
-            echo(f"{outcome.node}: {outcome.failure or outcome.text}")
-        for name, why in result.skipped.items():
-            echo(f"left alone: {name}: {why}")
-        if result.stopped:
-            echo(f"stopped: {result.stopped}")
+        _print_result(result)
     log.print_path(result.exit_code)
     return result.exit_code
+
+
+def _print_result(result: Result) -> None:
+    for outcome in result.outcomes:
+        echo(f"{outcome.node}: {outcome.failure or outcome.text}")
+    for name, why in result.skipped.items():
+        echo(f"left alone: {name}: {why}")
+    if result.stopped:
+        echo(f"stopped: {result.stopped}")
 
 
 def _print_waves(waves: Sequence[Sequence[str]], refusals: Mapping[str, str]) -> None:

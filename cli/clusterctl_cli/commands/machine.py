@@ -98,6 +98,15 @@ def reboot(folder: Path, **options: Any) -> int:
 @nodes_argument
 @click.option("--iso", "uri", metavar="URL", required=True, help="The image, by http(s), without a login.")
 @click.option("--eject", is_flag=True, help="Only eject the image; switch nothing.")
+@click.option(
+    "--screen-after",
+    "screen_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, max=3600),
+    default=60.0,
+    show_default=True,
+    help="From the end of the self-test until the screen is kept as evidence.",
+)
 @reason_option()
 @at_most_option
 @decision_options
@@ -105,6 +114,7 @@ def boot(folder: Path, **options: Any) -> int:
     """Boot machines once from an image that their BMCs fetch: the first machine of a site has no other way.
 
     The BMC inserts the image into its virtual drive; the machine is switched off as `off` does, and boots from it once.
+    What its screen or serial console shows then is kept as evidence, where the BMC gives that (Dell, OpenBMC).
     Afterwards, --eject takes the image out again.
     """
     from clusterctl.operations import power_boot as operation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusterctl.cabling.isolation import tiers_of
@@ -35,22 +35,34 @@ class WaveRules:
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchRefusal:
+    """Why a switch stays in service. `other`: the switch that the reason is about, where it is another one."""
+
+    reason: str
+    other: Guid | None = None
+
+    def text(self, name_of: Callable[[Guid], str]) -> str:
+        """Return the reason, with the other switch's name."""
+        return self.reason if self.other is None else f"{name_of(self.other)} {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchWaves:
     """`waves`: the first is one switch, the canary; those far from hosts come first. `refusals`: why others wait."""
 
     waves: tuple[tuple[Guid, ...], ...]
-    refusals: Mapping[Guid, str]
+    refusals: Mapping[Guid, SwitchRefusal]
 
 
 def plan_waves(fabric: Fabric, wanted: Iterable[Guid], rules: WaveRules) -> SwitchWaves:
     """Return the waves. Between two of them all switches of the first one are back."""
     bench = _Bench(fabric, rules)
-    refusals: dict[Guid, str] = {}
+    refusals: dict[Guid, SwitchRefusal] = {}
     left: list[Guid] = []
     for guid in sorted(dict.fromkeys(wanted), key=bench.order):
-        reason = bench.against(guid, ()) or bench.held(guid)
-        if reason:
-            refusals[guid] = reason
+        refusal = bench.against(guid, ()) or bench.held(guid)
+        if refusal is not None:
+            refusals[guid] = refusal
         else:
             left.append(guid)
     waves: list[tuple[Guid, ...]] = []
@@ -58,7 +70,7 @@ def plan_waves(fabric: Fabric, wanted: Iterable[Guid], rules: WaveRules) -> Swit
         wave: list[Guid] = []
         most = rules.at_once if waves or not rules.canary else 1
         for guid in left:
-            if len(wave) < most and not bench.against(guid, wave):
+            if len(wave) < most and bench.against(guid, wave) is None:
                 wave.append(guid)
         waves.append(tuple(wave))
         left = [guid for guid in left if guid not in wave]
@@ -101,32 +113,32 @@ class _Bench:
         """Return the sort key: what is far from the hosts has more ways around it."""
         return -self._tiers.get(guid, 0), guid
 
-    def held(self, guid: Guid) -> str:
-        """Return why the switch stays in service whatever the wave; empty where it may go out."""
+    def held(self, guid: Guid) -> SwitchRefusal | None:
+        """Return why the switch stays in service whatever the wave; None where it may go out."""
         rules, behind = self._rules, self._behind[guid]
         if guid not in self._seen:
-            return "it is not in the fabric"
+            return SwitchRefusal("it is not in the fabric")
         if not {guid, *behind}.isdisjoint(rules.masters):
-            return "the master subnet manager is behind it: hand it over to another leaf first"
+            return SwitchRefusal("the master subnet manager is behind it: hand it over to another leaf first")
         if unknown := sorted(one for one in behind if one not in rules.hosts):
-            return f"it is unknown which host has the adapter {unknown[0]}"
+            return SwitchRefusal(f"it is unknown which host has the adapter {unknown[0]}")
         busy = sorted({rules.hosts[one] for one in behind} & rules.busy.keys())
         more = f", and {len(busy) - 1} more hosts" if busy[1:] else ""
-        return f"{busy[0]} is behind it: {rules.busy[busy[0]]}{more}" if busy else ""
+        return SwitchRefusal(f"{busy[0]} is behind it: {rules.busy[busy[0]]}{more}") if busy else None
 
-    def against(self, guid: Guid, wave: Collection[Guid]) -> str:
-        """Return why the switch cannot be out together with the wave; empty where it can."""
+    def against(self, guid: Guid, wave: Collection[Guid]) -> SwitchRefusal | None:
+        """Return why the switch cannot be out together with the wave; None where it can."""
         out = {guid, *wave}
         rails = {self._rules.hosts.get(one) for one in self._behind[guid]}
         others = {self._rules.hosts.get(one) for other in wave for one in self._behind[other]}
         if shared := sorted(host for host in rails & others if host):
-            return f"{shared[0]} would lose two rails"
+            return SwitchRefusal(f"{shared[0]} would lose two rails")
         for other in sorted(self._links[guid].keys() - out):
             all_ = sum(self._links[other].values()) + self._absent[other]
             kept = sum(links for end, links in self._links[other].items() if end not in out)
             if kept < KEPT * all_:
-                return f"{other} would keep {kept} of its {all_} links to switches"
-        return "" if self._joined(guid, out) else "it is the last way between other switches"
+                return SwitchRefusal(f"would keep {kept} of its {all_} links to switches", other)
+        return None if self._joined(guid, out) else SwitchRefusal("it is the last way between other switches")
 
     def _joined(self, guid: Guid, out: Collection[Guid]) -> bool:
         """Return whether the other switches of its part of the fabric still reach each other."""

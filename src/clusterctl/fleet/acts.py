@@ -143,6 +143,7 @@ class PortDetails(Details):
     rack    where the work begins
     serial  of the cable or its ends, where known
     repair  what is to be done
+    peer_rack  the rack of the other end
     """
 
     label: str
@@ -151,6 +152,7 @@ class PortDetails(Details):
     rack: str = ""
     serial: str = ""
     repair: str = ""
+    peer_rack: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

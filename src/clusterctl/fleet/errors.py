@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 
 class ClusterctlError(Exception):
     """Base of everything we raise on purpose.
@@ -88,6 +90,31 @@ class UnreachableError(EdgeError):
     """No answer within the deadline, or no route."""
 
     kind = "unreachable"
+
+
+class SshFailure(enum.Enum):
+    """Why a host gave no SSH session.
+
+    REFUSED      the host is up, and no server listens
+    NO_ANSWER    no reply at all
+    NO_GREETING  the kernel takes the connection, and the server answers nothing in time: the host hangs
+    BROKEN       the connection was lost
+    UNKNOWN      anything else
+    """
+
+    REFUSED = "refused"
+    NO_ANSWER = "no answer"
+    NO_GREETING = "no greeting"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+
+
+class NoSshError(UnreachableError):
+    """A host gave no SSH session; `failure` is the kind of it."""
+
+    def __init__(self, message: str, failure: SshFailure, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.failure = failure
 
 
 class InstallerUnavailableError(UnreachableError):

@@ -104,7 +104,7 @@ class Code(enum.Enum):
     # SSH
     SSH_REFUSED = "ssh_refused", "The host answers, but its SSH port refuses connections."
     SSH_NO_ANSWER = "ssh_no_answer", "Nothing answers at the host's address."
-    SSH_NO_GREETING = "ssh_no_greeting", "The host takes the connection, but sshd does not answer."
+    SSH_NO_GREETING = "ssh_no_greeting", "The host takes the connection, but sshd does not answer: it hangs."
     SSH_BROKEN = "ssh_broken", "The SSH connection broke."
     SSH_UNKNOWN = "ssh_unknown", "The host cannot be logged in to."
 

@@ -35,21 +35,26 @@ STALE = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """A line without escape codes and launcher prefixes; `rank` is None where it names none."""
+    """A line without escape codes and launcher prefixes; `rank` is None where it names none.
+
+    `task`: the number with which srun --label marks it. A task may start several ranks.
+    """
 
     text: str
     rank: int | None
+    task: int | None = None
 
 
 def read_line(raw: str) -> JobLine:
     """Return the line's own text and the rank that wrote it. The rank of PyTorch outranks that of the launcher."""
     text, rank = _ESCAPE.sub("", raw) if "\x1b" in raw else raw, None
+    label = _LABEL.match(text)
     for prefix in (_LABEL, _MPI, _TORCH):
         if match := prefix.match(text):
             text, rank = text[match.end() :], int(match[1])
     if rank is None and (match := _NAMED.search(text[:_READ])):
         rank = int(match[1])
-    return JobLine(text, rank)
+    return JobLine(text, rank, int(label[1]) if label is not None else None)
 
 
 def nccl_host(text: str) -> str:

@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from clusterctl.fleet.errors import ParseError
@@ -19,6 +20,8 @@ from clusterctl.formats.documents import Within, read_document
 
 MAX_FILES = 2000
 MAX_BYTES = 96 << 20
+_LATEST = 1 << 33
+"""Seconds since 1970: a later time is no time of a clock."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,159}")
 _OFFSET = re.compile(r"([+-]\d\d):?(\d\d)")
 
@@ -33,6 +36,7 @@ class _File:
 class _Answer:
     version: Literal[1]
     utc_offset: str = ""
+    booted: int = 0
     addresses: tuple[Annotated[str, Within(max_length=64)], ...] = ()
     ranks: Mapping[str, int] = field(default_factory=dict)
     files: tuple[_File, ...] = ()
@@ -41,10 +45,14 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFiles:
-    """The files of one node by name; `utc_offset` as `+02:00`, empty where unknown; `missing`: what was not read."""
+    """The files of one node by name; `missing`: what was not read.
+
+    `utc_offset` as `+02:00`, empty where unknown; `booted`: when the node did, None where unknown.
+    """
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     utc_offset: str = ""
+    booted: datetime | None = None
     addresses: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
@@ -60,6 +68,7 @@ def parse_node_files(text: str, *, where: str) -> NodeFiles:
     return NodeFiles(
         files=files,
         utc_offset=f"{offset[1]}:{offset[2]}" if offset else "",
+        booted=datetime.fromtimestamp(answer.booted, UTC) if 0 < answer.booted < _LATEST else None,
         addresses=tuple(visible_line(one, 64) for one in answer.addresses[:64]),
         ranks=tuple(int(rank) for rank in answer.ranks if rank.isascii() and rank.isdigit() and len(rank) < 8),
         missing=(*(visible_line(one, 300) for one in answer.missing[:100]), *lost),

@@ -32,6 +32,7 @@ _AFTER_ORDER = timedelta(seconds=5)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ENDED_WELL = frozenset({"COMPLETED"})
 _OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC, Layer.UNKNOWN)
+_OF_PARTS = (Layer.HARDWARE, Layer.FABRIC)
 _BELOW = (Layer.HARDWARE, Layer.FABRIC, Layer.STORAGE)
 _EXCEPTION, _LOST_NODE = "exception", "lost_node"
 _NOTICED = timedelta(minutes=15)
@@ -44,6 +45,7 @@ def attribute(evidence: JobEvidence) -> Attribution:
     found = [candidate for rule in (*CAUSES, *HANGS, *PROCESSES) for candidate in rule(case)]
     found = _before_the_order([_repeated(evidence, one) for one in found if not _went_on(evidence, one)])
     ranked = sorted(_without_cascades(found), key=_order)
+    ranked = _with_its_host(ranked)
     cause = ranked[0] if ranked and not _completed_all_the_same(evidence, ranked[0]) else _nothing(evidence)
     return Attribution(
         job=evidence.job,
@@ -57,6 +59,25 @@ def attribute(evidence: JobEvidence) -> Attribution:
 def _order(candidate: Candidate) -> tuple[int, int, datetime]:
     """Sort by certainty, then orders of the scheduler last, then by time."""
     return candidate.certainty.rank, candidate.failure is Failure.ENDED, candidate.at or _LAST
+
+
+def _with_its_host(ranked: list[Candidate]) -> list[Candidate]:
+    """Return the candidates; where the first one names no host, an equally sure one of its layer that names one leads.
+
+    A rank reports a GPU's error in the job's log, and the kernel of its host does, too. Several such hosts: none leads.
+    """
+    if not ranked or ranked[0].layer not in _OF_PARTS or _named(ranked[0]):
+        return ranked
+    first = ranked[0]
+    alike = [one for one in ranked if _named(one) and (one.layer, one.certainty) == (first.layer, first.certainty)]
+    near = [one for one in alike if one.at is None or first.at is None or abs(one.at - first.at) <= AROUND]
+    if len({host for one in near for host in _named(one)}) != 1:
+        return ranked
+    return [near[0], *(one for one in ranked if one is not near[0])]
+
+
+def _named(candidate: Candidate) -> set[str]:
+    return {suspect.host for suspect in candidate.suspects} - {""}
 
 
 def _completed_all_the_same(evidence: JobEvidence, cause: Candidate) -> bool:

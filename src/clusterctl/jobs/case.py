@@ -19,6 +19,9 @@ TOGETHER = timedelta(seconds=60)
 """Hosts that report the same within this time have one cause in common."""
 LONGEST = timedelta(hours=1)
 """Without the job's start: so long before the first consequence an error of the kernel may have been its cause."""
+TASK_FAILED = "slurm_task_failed"
+_MOST_TASKS = 1024
+"""Of one host: more are no tasks of a training."""
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -29,7 +32,7 @@ class Case:
         self.evidence = evidence
         begins = _begins(evidence)
         of_the_job = (one for one in evidence.observations if not _before(one, begins))
-        self.observations = tuple(sorted(_with_xids(of_the_job), key=when))
+        self.observations = tuple(sorted(_with_hosts(_with_xids(of_the_job)), key=when))
 
     @functools.cached_property
     def causes(self) -> tuple[Observation, ...]:
@@ -72,6 +75,27 @@ def _begins(evidence: JobEvidence) -> datetime | None:
     failing = [one.at for one in evidence.observations if one.at and one.meaning.blame.role is Role.CONSEQUENCE]
     ends = [*failing, *([evidence.scheduler.ended] if evidence.scheduler.ended else [])]
     return min(ends) - LONGEST if ends else None
+
+
+def _with_hosts(observations: Iterable[Observation]) -> Iterator[Observation]:
+    """Yield the observations; lines that srun has labelled get the host that srun names for their task.
+
+    A task may start several ranks: the number of a rank alone names no host.
+    """
+    found = list(observations)
+    hosts = {task: node for one in found if one.rule == TASK_FAILED for task, node in _tasks(one)}
+    for one in found:
+        known = hosts.get(one.task, "") if one.task is not None and not one.host else ""
+        yield replace(one, host=known) if known else one
+
+
+def _tasks(one: Observation) -> Iterator[tuple[int, str]]:
+    """Yield the tasks of a line like `srun: error: n1: tasks 0-3,7: Exited with exit code 1`, each with its host."""
+    for part in one.meaning.parts.get("tasks", "").split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            for task in range(int(first), min(int(last or first), int(first) + _MOST_TASKS) + 1):
+                yield task, one.meaning.parts.get("node", "")
 
 
 def _before(one: Observation, begins: datetime | None) -> bool:

@@ -12,6 +12,7 @@ from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
 from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case, shared
 from clusterctl.jobs.evidence import BmcEvent, Observation, Source
+from clusterctl.jobs.frameworks import of_a_framework, of_the_loader
 
 Rule = Callable[[Case], Iterator[Candidate]]
 _FULL = frozenset({"disk_full"})
@@ -48,20 +49,21 @@ def broken_parts(case: Case) -> Iterator[Candidate]:
 def lost_nodes(case: Case) -> Iterator[Candidate]:
     """Blame the hardware of a node that the scheduler lost; the BMC proves it by an event at that time."""
     lines = {one.meaning.parts.get("node", ""): one for one in case.of_rules("slurm_node_failure")}
-    named = case.evidence.scheduler.failed_nodes
+    named, silent = case.evidence.scheduler.failed_nodes, case.evidence.scheduler.silent_nodes
     nodes = dict.fromkeys((*named, *lines))
-    if named:
+    if named or silent:
         nodes.pop("", None)  # a line without a name is of a node that the scheduler names
-    for node in nodes:
+    for node in (one for one in nodes if one not in silent):
         yield _lost_node(case, node, lines.get(node))
 
 
 def silent_daemons(case: Case) -> Iterator[Candidate]:
-    """Blame the scheduler's daemon of a host that answers, while the daemon does not."""
+    """Blame the scheduler's daemon of a host that answers, while the daemon does not: in time the job ends by it."""
+    ended = case.evidence.scheduler.state not in _RUNS
     for node in case.evidence.scheduler.silent_nodes:
         yield Candidate(
             rule="silent_daemon",
-            failure=Failure.HANG,
+            failure=Failure.CRASH if ended else Failure.HANG,
             layer=Layer.SYSTEM_SOFTWARE,
             certainty=Certainty.LIKELY,
             cause=f"the scheduler's daemon on {node} does not answer",
@@ -172,6 +174,8 @@ def _judged_nan(case: Case, found: tuple[Observation, ...], iteration: int | Non
         return _nan(first, Layer.APPLICATION, Certainty.LIKELY, (f"on {len(hosts)} hosts: {_listed(hosts)}",))
     if hosts and _rank(first) is not None:
         return _nan_of_host(case, first, hosts[0])
+    if _rank(first) is not None:
+        return _nan(first, Layer.UNKNOWN, Certainty.UNKNOWN, ("of one rank, whose host is not known",))
     return _nan(first, Layer.APPLICATION, Certainty.UNKNOWN, ("no rank reports it as its own",))
 
 
@@ -251,17 +255,32 @@ def programs(case: Case) -> Iterator[Candidate]:
     for one in case.of_rules("data_loader")[:1]:
         yield replace(_from("data_loader", one), action=JobAction.STOP, suspects=(_suspect(case, one),))
     exceptions = case.of_rules("python_exception")
-    if exceptions:
+    for one in (one for one in exceptions[:1] if of_the_loader(one.meaning.parts)):
+        cause = f"the data loader raised {one.meaning.parts['exception']}"
+        remedy = "look at the limits of open files and processes, and at /dev/shm; use fewer workers"
+        found = replace(_from("data_loader", one), layer=Layer.DATA, cause=cause, remedy=remedy, action=JobAction.STOP)
+        yield replace(found, suspects=(_suspect(case, one),))
+    own = [one for one in exceptions[:1] if of_a_framework(one.meaning.parts)]
+    for one in (*case.of_layers(Layer.FRAMEWORK), *own)[:1]:
+        yield _of_a_framework(case, one)
+    if exceptions and not own:
         yield _exception(exceptions)
-    for one in case.of_layers(Layer.FRAMEWORK)[:1]:
-        again = bool(case.earlier(one.rule))
-        yield replace(
-            _from("framework", one),
-            action=JobAction.STOP if again else JobAction.RESTART,
-            because=("an earlier attempt had it, too",) if again else (),
-        )
     for one in case.of_rules("ib_remote_access", "nccl_usage", "no_program")[:1]:
         yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
+
+
+def _of_a_framework(case: Case, one: Observation) -> Candidate:
+    """Return the framework as the cause: it restarts once, and asks when an earlier attempt had it, too."""
+    found, parts, again = _from("framework", one), one.meaning.parts, bool(case.earlier(one.rule))
+    if "frame" in parts:
+        cause = f"{parts.get('exception', '')} in the framework's own code: {parts['frame'][-80:]}"
+        remedy = "restart once; where it comes back, look for a fixed release of the framework"
+        found = replace(found, layer=Layer.FRAMEWORK, certainty=Certainty.LIKELY, cause=cause, remedy=remedy)
+    return replace(
+        found,
+        action=JobAction.STOP if again else JobAction.RESTART,
+        because=("an earlier attempt had it, too",) if again else (),
+    )
 
 
 def _exception(exceptions: tuple[Observation, ...]) -> Candidate:
@@ -359,6 +378,7 @@ def _from(rule: str, one: Observation) -> Candidate:
 def _nan(first: Observation, layer: Layer, certainty: Certainty, because: tuple[str, ...]) -> Candidate:
     hardware = layer is Layer.HARDWARE
     what = "a host computes wrongly (silent corruption)" if hardware else "the program or its data"
+    what = "program, data or a host" if layer is Layer.UNKNOWN else what
     return replace(
         _from("no_number", first),
         layer=layer,

@@ -24,6 +24,7 @@ class Observation:
     """A line of a log that a rule knows.
 
     place     file and line, to be looked up
+    task      number of the task of srun that wrote it
     position  the log and the byte in it: the order of the lines of one log, whether they have times or not
     times     lines of the same kind, of which this is the first
     """
@@ -33,6 +34,7 @@ class Observation:
     meaning: Meaning
     host: str = ""
     rank: int | None = None
+    task: int | None = None
     at: datetime | None = None
     place: str = ""
     position: tuple[str, int] | None = None

@@ -162,6 +162,33 @@ def odd_stacks(case: Case) -> Iterator[Candidate]:
         yield _candidate(case, "odd_stack", sorted(one.rank for one in small), because)
 
 
+def waiting_for_storage(case: Case) -> Iterator[Candidate]:
+    """Blame the storage for which ranks wait, by their stacks in the kernel; no host where several wait for it."""
+    words = next(words for layer, words in _WAITING if layer is Layer.STORAGE)
+    frames = {one.rank: _first(one.kernel, words) for one in case.evidence.stacks}
+    waiting = {one.rank: one.host for one in case.evidence.stacks if frames[one.rank]}
+    several = len(set(waiting.values())) > 1
+    if not waiting or (not several and len(waiting) * 2 < len(frames)):
+        return  # few ranks of one host are late: odd_stacks
+    rank = min(waiting)
+    yield Candidate(
+        rule="waiting_for_storage",
+        failure=Failure.HANG,
+        layer=Layer.STORAGE,
+        certainty=Certainty.LIKELY,
+        cause=f"rank {_listed(tuple(sorted(waiting)))} waits for a file system, in {frames[rank]}",
+        action=JobAction.WAIT if several else JobAction.RESTART_WITHOUT,
+        remedy="check the storage servers and the network to them" + ("; drain no host for it" if several else ""),
+        suspects=() if several else (Suspect(host=waiting[rank], rank=rank),),
+        because=(f"{len(waiting)} of {len(frames)} ranks, on {len(set(waiting.values()))} hosts",),
+    )
+
+
+def _first(frames: Iterable[str], words: Iterable[str]) -> str:
+    """Return the innermost frame with one of the words; empty where there is none."""
+    return next((frame for frame in frames if any(word in frame.lower() for word in words)), "")
+
+
 def grouped_stacks(stacks: Iterable[Stack]) -> tuple[tuple[Stack, ...], ...]:
     """Return the stacks in groups of equal frames, the largest group first."""
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Stack]] = defaultdict(list)
@@ -226,4 +253,6 @@ def _waits_for(stacks: Iterable[Stack]) -> tuple[Layer, str]:
     return Layer.UNKNOWN, ""
 
 
-HANGS: tuple[Callable[[Case], Iterator[Candidate]], ...] = (late_by_records, late_by_reports, odd_stacks, unexplained)
+HANGS: tuple[Callable[[Case], Iterator[Candidate]], ...] = (
+    late_by_records, late_by_reports, waiting_for_storage, odd_stacks, unexplained,
+)  # fmt: skip

@@ -49,6 +49,9 @@ _STORAGE_FRAME = re.compile(
 )
 """A frame of a stack in the client of a file system. Source: kernel/hung_task.c prints the stack below the message."""
 HUNG_TASK, STORAGE_FRAME = "kernel_hung_task", "kernel_storage_frame"
+_LINK_DOWN = re.compile(
+    r"^mlx5_core [0-9a-f:.]{7,16} (?P<device>[\w.-]{1,32}): (?:Port: \d{1,3} )?Link (?:DOWN|down)\b"
+)
 
 
 def message_of(line: str) -> str:
@@ -78,6 +81,8 @@ def kernel_meaning(line: str) -> Meaning | None:
     hit = shipped_rules().match(text)
     if hit is not None:
         return _rule_meaning(hit)
+    if (down := _LINK_DOWN.match(text)) is not None:
+        return _link_meaning(down["device"])
     return _CORRECTED_PCIE if _CORRECTED.search(text) else None
 
 
@@ -98,6 +103,19 @@ def _hung_meaning(text: str) -> Meaning | None:
         remedy="read the stack below the message: it names what the process waits for",
         source="linux: kernel/hung_task.c; aws/aws-parallelcluster#1150; openzfs/zfs#3997",
         parts={"program": part},
+    )
+
+
+def _link_meaning(device: str) -> Meaning:
+    """Return the meaning of a port of an adapter that lost its link."""
+    return Meaning(
+        rule="kernel_link_down",
+        blame=Blame(Layer.FABRIC, Certainty.LIKELY, Role.CAUSE),
+        failure=Failure.HANG,
+        meaning=f"{device} of this host lost its link",
+        remedy="test the cable and the transceiver of the port; watch link_downed on both ends",
+        source="MLNX_OFED's mlx5_core: leptonai/gpud#1209; linux: drivers/net/ethernet/mellanox/mlx5/core/en_main.c",
+        parts={"device": device},
     )
 
 

@@ -7,6 +7,7 @@ rules; lines that differ only in digits are looked at a few times, then counted.
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,10 @@ from clusterctl.jobs.kernel_lines import kernel_meaning, process_of
 from clusterctl.jobs.line_rules import shipped_lines
 from clusterctl.jobs.meaning import MAX_LINE, Meaning
 
+EXCEPTION = "python_exception"
+"""The rule of lines for exceptions of Python."""
+_STANDARD = re.compile(r"/lib/python\d\.\d{1,2}/(?!site-packages/|dist-packages/)")
+_FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,300})", line \d{1,7}, in ')
 MAX_KINDS = 20_000
 """Observations of one log, and kinds of lines that are remembered as unknown."""
 _LOOKED_AT = 64
@@ -88,6 +93,8 @@ class _Scanner:
             if len(self._unknown) < MAX_KINDS:
                 self._unknown.add(kind)
             return
+        if meaning.rule == EXCEPTION and (frame := _frame(text, before())):
+            meaning = replace(meaning, parts={**meaning.parts, "frame": frame})
         parsed = read_line(text)
         fixed = frozenset((name, value) for name, value in meaning.parts.items() if name not in _CHANGING)
         key = (meaning.rule, parsed.rank, fixed, process_of(meaning.rule, text))
@@ -101,6 +108,7 @@ class _Scanner:
                 meaning=meaning,
                 host=self._log.host or nccl_host(parsed.text),
                 rank=parsed.rank if self._log.source is Source.JOB else None,
+                task=parsed.task if self._log.source is Source.JOB else None,
                 at=self._time(text, before),
                 place=f"{self._log.name} at byte {at}",
                 position=(self._log.name, at),
@@ -116,6 +124,21 @@ class _Scanner:
         if (found := self._clock.read(line)) is not None:
             return found
         return next((at for above in before() if (at := self._clock.read(above)) is not None), None)
+
+
+def _frame(line: str, above: Iterator[str]) -> str:
+    """Return the file of the frame that raised an exception: the nearest above its line, of the same rank.
+
+    Frames of Python's standard library are left out: they do what the frame above them asks.
+    """
+    rank = read_line(line).rank
+    for one in above:
+        found = read_line(one[:MAX_LINE])
+        if found.rank == rank and (match := _FRAME.match(found.text)) and not _STANDARD.search(match["file"]):
+            return match["file"]
+        if found.rank == rank and found.text.startswith("Traceback (most recent call last)"):
+            break
+    return ""
 
 
 def _before(piece: bytes, start: int) -> Iterator[str]:

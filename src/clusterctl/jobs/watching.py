@@ -2,7 +2,8 @@
 
 hang  no sign of progress for five times the longest time between two of them, at least for the policy's floor; before
       the first steps, and while a checkpoint is saved, for the time that the policy gives for loading
-slow  so many steps in a row, each slower than the attempt's own median by so many percent; single steps, no mean
+slow  the last steps, so many or more, each slower than the median of the steps before them by so many percent; single
+      steps, no mean
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ def _slow(progress: JobProgress, policy: JobPolicy) -> WatchVerdict | None:
     known = list(progress.seconds)[WARM_UP:]
     if not percent or not batches or len(known) < 2 * batches:
         return None
-    before, last = known[:-batches], known[-batches:]
-    usual = statistics.median(before)
-    if min(last) <= usual * (1 + percent / 100):
-        return None
-    text = f"{batches} steps in a row took more than {percent} % longer than the median of {usual:.3g} s"
-    return WatchVerdict(Failure.SLOW, text)
+    for slow in range(batches, len(known) - batches + 1):  # many steps may be made between two looks
+        usual = statistics.median(known[:-slow])
+        if min(known[-slow:]) > usual * (1 + percent / 100):
+            text = f"{slow} steps in a row took more than {percent} % longer than the median of {usual:.3g} s"
+            return WatchVerdict(Failure.SLOW, text)
+    return None

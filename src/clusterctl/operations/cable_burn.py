@@ -34,7 +34,7 @@ from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.burn_work import BurnWork, work_after
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import limits_named
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Claim, Deadline
@@ -68,7 +68,7 @@ class CableBurnRequest:
     stage_s     seconds for which a stage loads its links; where reading counters is slow, up to `LONGER` times as many
     for_s       seconds for which links are loaded again and again; None: each link once
     adaptive    the switches route adaptively
-    limits      fabric limits by name, or a file
+    limits      fabric limits by name, or a file; empty: the site's
     within_s    seconds after which a burn without `for_s` ends in any case
     """
 
@@ -79,7 +79,7 @@ class CableBurnRequest:
     stage_s: int = 600
     for_s: float | None = None
     adaptive: bool = False
-    limits: str = "ndr"
+    limits: str = ""
     within_s: float = 7 * 86_400.0
 
 
@@ -248,7 +248,7 @@ def _settings(context: SiteContext, request: CableBurnRequest) -> BurnSettings:
         longest_s=LONGER * request.stage_s,
         cycles=1 if request.for_s is None else None,
         adaptive=request.adaptive,
-        limits=limits_named(request.limits),
+        limits=limits_for(context.site, request.limits),
         plan=wiring_plan(context.site),
         modules=known_modules(context.journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN)),
         nodes=request.nodes,

@@ -27,7 +27,7 @@ from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.accounts import rotator
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import limits_named, most_broken_percent
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
 from clusterctl.operations.known_hosts import KnownHosts
@@ -216,7 +216,7 @@ class StepFactory:
         journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
-        wiring = Wiring(plan, self._known_hosts.adapters, most_broken_percent())
+        wiring = Wiring(plan, self._known_hosts.adapters, limits_for(self._site).value("broken_links_max"))
         settle_s = self._settings.timing.link_training_s
         step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s, self.link_collector())
         ethernet = contents.ethernet_plan(self._site)
@@ -225,7 +225,7 @@ class StepFactory:
     def link_collector(self) -> LinkCollector:
         """Return what keeps the counters of the fabric's ports, and judges its links over a day."""
         adapters, plan = self._adapters, contents.wiring_plan(self._site)
-        return LinkCollector(self._context.journal, adapters.fabric, adapters.counters, limits_named("ndr"), plan)
+        return LinkCollector(self._context.journal, adapters.fabric, adapters.counters, limits_for(self._site), plan)
 
     def _with_ethernet(self, step: StepRunner, plan: WiringPlan) -> CableWithEthernet:
         lldp = LldpReader(self._adapters.shell, self._settings.parallel.lldp)

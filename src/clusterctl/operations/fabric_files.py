@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from clusterctl.cabling.names import Hosts
+from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
@@ -20,6 +21,8 @@ from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric, parse_guids
 from clusterctl.formats.wiring.plan import decode_draft
 from clusterctl.operations.documents import as_usage, content
+
+_YAML = (".yml", ".yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +86,20 @@ def moments(files: tuple[Path, ...], readings: tuple[Telemetry, ...], seconds: f
     return tuple((at - times[0]).total_seconds() for at in times)
 
 
-def most_broken_percent() -> float:
-    """Return the share of a fabric's links beyond which none is judged or changed by itself; a shipped limit."""
-    from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+def limits_for(site: Site, name: str = "") -> FabricLimits:
+    """Return the limits that the operator names, else those of the site (`fabric.limits`): a file, relative to it."""
+    if name:
+        return limits_named(name)
+    own, where = site.settings.fabric.limits, site.where("fabric", "limits")
+    return limits_named(site.path(own) if Path(own).suffix in _YAML else own, where)
 
-    return shipped_fabric_limits("ndr").value("broken_links_max")
 
-
-def limits_named(name: str) -> FabricLimits:
-    """Return shipped limits by name, or those in a file of the operator's own."""
+def limits_named(name: str, where: str = "--limits") -> FabricLimits:
+    """Return shipped limits by name, or those in a file of the operator's own. `where` is what names them."""
     from clusterctl.formats.site.fabric_limits import parse_fabric_limits
     from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 
     file = Path(name)
-    if file.suffix in (".yml", ".yaml") or file.is_file():
+    if file.suffix in _YAML or file.is_file():
         return parse_fabric_limits(text_in(content(file), name), where=name)
-    return shipped_fabric_limits(name)
+    return shipped_fabric_limits(name, where)

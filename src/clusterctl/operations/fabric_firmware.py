@@ -129,12 +129,8 @@ def run(
         software=result.software,
         transceivers=result.transceivers,
         waves=tuple(tuple(names[guid] for guid in wave) for wave in found.waves),
-        refusals=refusals | {names[guid]: _with_names(reason, names) for guid, reason in found.refusals.items()},
+        refusals=refusals | {names[guid]: one.text(labels.device) for guid, one in found.refusals.items()},
     )
-
-
-def _with_names(reason: str, names: Mapping[Guid, str]) -> str:
-    return next((reason.replace(str(guid), name) for guid, name in names.items() if str(guid) in reason), reason)
 
 
 def _switches(

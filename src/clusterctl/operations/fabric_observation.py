@@ -22,7 +22,7 @@ from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_tele
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import as_usage, content
-from clusterctl.operations.fabric_files import most_broken_percent
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.known_hosts import KnownHosts
 from clusterctl.operations.operation import Control
 from clusterctl.operations.site_adapters import counter_reader
@@ -66,7 +66,8 @@ def run(context: SiteContext, request: ObserveRequest, control: Control) -> Obse
         telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
     causes = {fault.subject: fault.cause for fault in context.faults()}
     verification = verify(wiring_plan(context.site), seen, fabric_hosts(context.journal))
-    look = FabricReading(seen, telemetry, faults_of_fabric(verification, most_broken_percent()))
+    most = limits_for(context.site).value("broken_links_max")
+    look = FabricReading(seen, telemetry, faults_of_fabric(verification, most))
     new = FabricRecord(context.journal).write(look, evidence)
     if telemetry is not None and telemetry.counters and telemetry.at is not None:
         context.journal.append([counters_read(evidence[:1], telemetry.at, len(telemetry.counters))])

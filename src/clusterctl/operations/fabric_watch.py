@@ -35,7 +35,7 @@ from clusterctl.fleet.payloads.node import ActIntended
 from clusterctl.operations import cable_burn, incidents
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import limits_named, most_broken_percent
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.fabric_managers import compared, watch_master
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.fabric_repairs import record_closed_tickets
@@ -134,7 +134,7 @@ def run(
     settings = settings_of(context)
     acts = settings.act and not request.dry_run
     deadline = Deadline.after(request.deadline_s, control.cancelled)
-    limits, plan = limits_named(settings.limits), wiring_plan(context.site)
+    limits, plan = limits_for(context.site), wiring_plan(context.site)
     if acts:
         record_closed_tickets(context)
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
@@ -280,7 +280,8 @@ class _Pass:
     def _observe(self, seen: Fabric, reading: LinkReading) -> None:
         """Write what has changed in the fabric, and its faults by the plan, into the journal."""
         journal = self.context.journal
-        faults = faults_of_fabric(verify(self.plan, seen, fabric_hosts(journal)), most_broken_percent())
+        verification = verify(self.plan, seen, fabric_hosts(journal))
+        faults = faults_of_fabric(verification, self.limits.value("broken_links_max"))
         FabricRecord(journal).write(FabricReading(seen, None, faults), reading.evidence)
 
     def _plan(self, seen: Fabric, health: FabricHealth | None) -> DisablePlan:

@@ -30,6 +30,8 @@ BEFORE = timedelta(minutes=5)
 AFTER = timedelta(minutes=2)
 LONGEST = timedelta(hours=6)
 """Of a longer job only the last hours are read: what it went on after for so long did not end it."""
+RECENT = timedelta(minutes=10)
+"""So long after a job's end the states of its nodes show what ended it."""
 NOT_ANSWERING = "*"
 """The sign behind the state of a node whose daemon does not answer: sinfo(1)."""
 
@@ -100,6 +102,7 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
     order = _order(job, names, request)
     factory = StepFactory(context, adapters, control.cancelled, read_only=True)
     unread: dict[str, str] = {}
+    running: set[str] = set()
     missing: list[str] = []
     facts = _HostFacts()
     for one in factory.job_collector().collect(order, deadline):
@@ -110,8 +113,10 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
         if not one.answered:
             unread[one.node] = one.missing[0] if one.missing else ""
             control.on_event(Event(text=unread[one.node], node=one.node))
+        elif one.found.booted is not None and one.found.booted < job.started:
+            running.add(one.node)
         facts.take(one.node, one.found, of_the_job=one.node == job.batch_host)
-    lost = _lost(job, names, frozenset(unread), adapters, deadline)
+    lost = _lost(job, names, _Answers(frozenset(unread), frozenset(running)), (adapters, deadline))
     folder.close(_facts(job, names, lost, facts), (*missing, *lost.unknown))
     remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
@@ -157,7 +162,7 @@ def _order(job: ScheduledJob, names: tuple[str, ...], request: CollectRequest) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lost:
+class LostNodes:
     """`nodes`: lost by the scheduler; `silent`: only its daemon does not answer; `unknown`: what could not be read."""
 
     nodes: tuple[str, ...] = ()
@@ -165,30 +170,57 @@ class _Lost:
     unknown: tuple[str, ...] = ()
 
 
-def _lost(
-    job: ScheduledJob, names: tuple[str, ...], unread: Collection[str], adapters: Adapters, deadline: Deadline
-) -> _Lost:
-    """Return the nodes that the scheduler lost, or whose daemon does not answer it: Slurm shows it by their state.
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """As of `lost_of`."""
 
-    A node of a running job is lost where its host does not answer either: Slurm notices it minutes later.
-    """
-    if job.state == "COMPLETED" or adapters.scheduler is None:
-        return _Lost()
+    unread: frozenset[str]
+    running: frozenset[str]
+
+
+def _lost(job: ScheduledJob, names: tuple[str, ...], answers: _Answers, of: tuple[Adapters, Deadline]) -> LostNodes:
+    """Return which nodes of the job are lost, by their states in the scheduler."""
+    adapters, deadline = of
+    if job.state == "COMPLETED" or adapters.scheduler is None or _is_long_over(job):
+        return LostNodes()
     try:
         seen = adapters.scheduler.look(deadline).value
     except ClusterctlError as error:
-        return _Lost(unknown=(f"the states of the nodes: {error.message}",))
-    states = {name: seen[name].state for name in names if name in seen}
+        return LostNodes(unknown=(f"the states of the nodes: {error.message}",))
+    return lost_of(job, {name: seen[name].state for name in names if name in seen}, answers.unread, answers.running)
+
+
+def _is_long_over(job: ScheduledJob) -> bool:
+    """Return whether the states of the nodes are no longer those of its end. NODE_FAIL names nodes at any time."""
+    if not job.over or job.state == "NODE_FAIL":
+        return False
+    return job.ended is None or current_time() - job.ended > RECENT
+
+
+def lost_of(
+    job: ScheduledJob, states: Mapping[str, str], unread: Collection[str], running: Collection[str]
+) -> LostNodes:
+    """Return the nodes that the scheduler lost, and those whose daemon does not answer it, by their `states` in it.
+
+    unread   nodes whose hosts did not answer
+    running  nodes whose hosts answered, and run since before the job's start
+
+    A node of a job that runs, or has failed just now, is lost where its host does not answer either: Slurm notices it
+    minutes later, and ranks that lose their peer end the job before. Of a job that ended by it, only the daemon is
+    silent where the host answers, and has not booted since the job's start.
+    """
+    silent = [name for name, state in states.items() if state.endswith(NOT_ANSWERING)]
     if job.state == "NODE_FAIL":
-        return _Lost(nodes=tuple(name for name, state in states.items() if state.startswith("down")))
-    silent = [name for name, state in states.items() if not job.over and state.endswith(NOT_ANSWERING)]
-    return _Lost(
+        alive = tuple(name for name in silent if name in running)
+        down = tuple(name for name, state in states.items() if state.startswith("down") and name not in alive)
+        return LostNodes(nodes=down, silent=alive)
+    return LostNodes(
         nodes=tuple(name for name in silent if name in unread),
         silent=tuple(name for name in silent if name not in unread),
     )
 
 
-def _facts(job: ScheduledJob, names: tuple[str, ...], lost: _Lost, found: _HostFacts) -> Mapping[str, Any]:
+def _facts(job: ScheduledJob, names: tuple[str, ...], lost: LostNodes, found: _HostFacts) -> Mapping[str, Any]:
     """Return the document `job.json` (formats/job_facts.py)."""
     return {
         "version": 1,

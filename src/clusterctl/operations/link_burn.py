@@ -77,7 +77,6 @@ class LinkBurner:
             links=tuple(place_of(one) for one in links),
             stage_s=self.settings.burn_s,
             adaptive=self.settings.adaptive,
-            limits=self.settings.limits,
             within_s=float(_WITHIN * self.settings.burn_s),
         )
         journal, cancelled = self.context.journal, self.control.cancelled

@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import as_usage
-from clusterctl.operations.fabric_files import PlanFiles, fabric_in, limits_named, moments, plan_in, reading
+from clusterctl.operations.fabric_files import PlanFiles, fabric_in, limits_for, limits_named, moments, plan_in, reading
 from clusterctl.steps.cable.link_health import judge_period
 
 
@@ -122,7 +122,7 @@ def run_history(context: SiteContext, seconds: float, limits_name: str) -> Healt
 
     Raises `UsageError` for fewer than two readings.
     """
-    limits, plan = limits_named(limits_name), wiring_plan(context.site)
+    limits, plan = limits_for(context.site, limits_name), wiring_plan(context.site)
     found = judge_period(context.journal, None, limits, plan, CLOCK.now() - timedelta(seconds=seconds))
     if found is None:
         raise UsageError(

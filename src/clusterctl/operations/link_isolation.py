@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +32,7 @@ from clusterctl.formats.site.yaml_problems import first_in_words
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import content
-from clusterctl.operations.fabric_files import fabric_in, limits_named, most_broken_percent
+from clusterctl.operations.fabric_files import fabric_in, limits_for
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.ports import Claim, Deadline
 from clusterctl.steps.cable.isolation import Isolator, ports_out
@@ -65,12 +65,12 @@ class EnableRequest:
     """Which disabled ports come back into use.
 
     ports       SWITCH:PORT; empty: all that are out
-    limits      fabric limits by name, or a file
+    limits      fabric limits by name, or a file; empty: the site's
     deadline_s  seconds, in addition to those of the proof
     """
 
     ports: tuple[str, ...] = ()
-    limits: str = "ndr"
+    limits: str = ""
     deadline_s: float = 300.0
 
 
@@ -96,12 +96,16 @@ class BadLink:
 
 @dataclass(frozen=True, slots=True)
 class DisablePlan:
-    """What is going to be done: `unfinished` ports, which a stopped run had begun to disable, then the cuts."""
+    """What is going to be done: `unfinished` ports, which a stopped run had begun to disable, then the cuts.
+
+    serials  of the cables in the wiring plan, by both ends
+    """
 
     cuts: CutPlan
     bad: Mapping[PortId, tuple[BadLink, Link]]
     labels: FabricLabels
     unfinished: tuple[DisabledPort, ...]
+    serials: Mapping[frozenset[PortName], str] = field(default_factory=dict)
 
     def preview(self) -> Preview:
         began = [Effect(node=one.label, text="disable, as a run that was stopped had begun") for one in self.unfinished]
@@ -127,8 +131,9 @@ class DisablePlan:
         place = RepairPlace(
             peer=self.labels.plain(cut.peer),
             rack=self.labels.rack(cut.port, cut.peer),
-            serial=bad.serial,
+            serial=bad.serial or self.serials.get(frozenset(map(self.labels.name, (cut.port, cut.peer))), ""),
             repair=bad.repair,
+            peer_rack=self.labels.rack(cut.peer),
         )
         label = self.labels.plain(cut.port)
         return DisabledPort(cut.port, cut.peer, label, bad.why, sure=False, gbps=link.gbps, place=place)
@@ -206,7 +211,7 @@ def _disable_plan(context: SiteContext, adapters: Adapters, request: DisableRequ
     """Return the plan by the fabric as it is now."""
     judged = fabric_in(request.fabric)
     labels = fabric_labels(judged, wiring_plan(context.site))
-    wanted = _bad_links(request, judged, labels)
+    wanted = _bad_links(request, limits_for(context.site), judged, labels)
     seen = parse_ibnetdiscover(adapters.fabric.ibnetdiscover(deadline).value, file="ibnetdiscover")
     return plan_disable(context, seen, wanted, labels)
 
@@ -225,6 +230,7 @@ def plan_disable(context: SiteContext, seen: Fabric, wanted: Iterable[BadLink], 
         bad={end: (bad, link) for link, bad in by_link.items() for end in (link.a, link.b)},
         labels=labels,
         unfinished=tuple(one for one in out if not one.sure and not one.enabling),
+        serials={cable.ends: cable.serial for cable in wiring.cables},
     )
 
 
@@ -240,7 +246,9 @@ def _without_ports(fabric: Fabric, ports: Collection[PortId]) -> Fabric:
     return Fabric(fabric.devices, links)
 
 
-def _bad_links(request: DisableRequest, judged: Fabric, labels: FabricLabels) -> tuple[BadLink, ...]:
+def _bad_links(
+    request: DisableRequest, limits: FabricLimits, judged: Fabric, labels: FabricLabels
+) -> tuple[BadLink, ...]:
     """Return the named links, then those of the findings. Raises `UsageError` where the cause is a common one."""
     links = {labels.name(end): link for link in judged.cables() for end in (link.a, link.b)}
     repair = "check the cable and both its ends"
@@ -253,7 +261,7 @@ def _bad_links(request: DisableRequest, judged: Fabric, labels: FabricLabels) ->
     if not found.judged:
         remedy = "give all that `cable health --json` or `cable verify --json` printed"
         raise UsageError("the number of judged links is missing", where=str(request.findings), remedy=remedy)
-    if stop := mass_failure(found.broken, found.judged, most_broken_percent()):
+    if stop := mass_failure(found.broken, found.judged, limits.value("broken_links_max")):
         remedy = "repair their common cause, then judge the links again"
         raise UsageError(stop.reason, where=str(request.findings), remedy=remedy)
     return (*named, *_failed_links(found, links))
@@ -290,7 +298,7 @@ def preview_enable(context: SiteContext, request: EnableRequest) -> Preview:
 
 def run_enable(context: SiteContext, request: EnableRequest, control: Control) -> Result:
     """Enable the ports, watch their counters, and disable those again that are not proven healthy."""
-    limits, deadline = limits_named(request.limits), Deadline.after(request.deadline_s, control.cancelled)
+    limits, deadline = limits_for(context.site, request.limits), Deadline.after(request.deadline_s, control.cancelled)
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         ports = _disabled_ports(context, request)
         control.require(_enable_preview(ports).of(request))

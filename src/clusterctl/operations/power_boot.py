@@ -14,16 +14,17 @@ from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.compose import reboot_cap
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
 from clusterctl.operations.site_facts import stagger
 from clusterctl.ports import Deadline
-from clusterctl.steps.boot_image import ImageBooter, ImageBootResult
+from clusterctl.steps.boot_image import SELF_TEST_S, ImageBooter, ImageBootResult
 from clusterctl.steps.executor.intent_log import IntentLog
 
-BOOT_S = 1200.0
-"""Seconds for one machine: the power cycle as in `operations.power`, and five minutes for drive and override."""
+BOOT_S = 1200.0 + SELF_TEST_S
+"""Seconds for one machine: the power cycle as in `operations.power`, five minutes for drive and override, self-test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class PowerBootRequest:
 
     eject     only eject the image, and switch nothing
     at_most   how many may be power-cycled at once; None: the site's budget
+    screen_s  seconds from the end of the self-test until the machine's screen is read
     """
 
     nodes: tuple[str, ...]
@@ -39,6 +41,7 @@ class PowerBootRequest:
     reason: str
     eject: bool = False
     at_most: int | None = None
+    screen_s: float = 60.0
 
 
 def _order(request: PowerBootRequest) -> PowerOrder:
@@ -72,10 +75,19 @@ def _act(work: Work[PowerBootRequest]) -> Iterator[Outcome]:
     context, request = work.context, work.request
     permits = [(node, power_permitted(node, _order(request), CLOCK.now())) for node in work.nodes]
     spread = stagger(context.site)
-    turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
-    deadline = Deadline.after(BOOT_S * turns + spread.shortest(len(permits)), work.cancelled)
+    turns = -(
+        -len(permits) // min(spread.at_once, context.site.settings.fabric.reboots)
+    )  # each turn lasts as long as its slowest machine
+    deadline = Deadline.after((BOOT_S + request.screen_s) * turns + spread.shortest(len(permits)), work.cancelled)
     workers = context.site.settings.batch.discover
-    booter = ImageBooter(work.adapters.bmcs, context.site.bmc_address, context.journal, workers)
+    booter = ImageBooter(
+        work.adapters.bmcs,
+        context.site.bmc_address,
+        context.journal,
+        workers,
+        request.screen_s,
+        reboot_cap(context).taken,
+    )
     act = booter.eject if request.eject else booter.boot
     acts = IntentLog(context.journal, work.claims)
     return map(_outcome, act(permits, request.uri, checked_reason(request.reason), acts, deadline))
@@ -83,11 +95,13 @@ def _act(work: Work[PowerBootRequest]) -> Iterator[Outcome]:
 
 def _outcome(item: ImageBootResult) -> Outcome:
     text = {True: "booted from the image", False: "ejected", None: "unknown"}[item.inserted]
+    if item.screen is not None:
+        text += f"; what it showed: clusterctl nodes {item.name} --evidence {item.screen[:12]}"
     return Outcome(
         node=item.name,
         text=text,
         failure=Failure.of(item.error) if item.error else None,
-        values={"inserted": item.inserted},
+        values={"inserted": item.inserted, "screen": item.screen},
     )
 
 

@@ -20,13 +20,12 @@ from clusterctl.fleet.payloads.hardware import FabricCountersRead
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import limits_named
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.fabric_report import CounterHistory, FabricReport
 from clusterctl.operations.operation import current_time
 from clusterctl.steps.cable.link_health import period_readings
 
-LIMITS = "ndr"
 PERIOD = timedelta(hours=24)
 BURNS = timedelta(days=90)
 READING_KINDS = frozenset({Kind.FABRIC_DEVICE_SEEN, Kind.FABRIC_LINK_SEEN, Kind.FABRIC_COUNTERS_READ})
@@ -107,7 +106,7 @@ def _counters(context: SiteContext, fabric: Fabric, read_at: datetime) -> Counte
     """Return the readings of the day before the last one; None for fewer than two."""
     readings = tuple(telemetry for _, telemetry in period_readings(context.journal, read_at - PERIOD))
     modules = known_modules(context.journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN))
-    window = window_over(readings, limits_named(LIMITS), modules)
+    window = window_over(readings, limits_for(context.site), modules)
     if window is None:
         return None
     first = readings[0].at or read_at

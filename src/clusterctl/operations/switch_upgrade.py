@@ -24,7 +24,7 @@ from clusterctl.fleet.selectors import matching
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import limits_named
+from clusterctl.operations.fabric_files import limits_for
 from clusterctl.operations.fabric_firmware import busy_hosts, hosts_behind, masters_seen
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.operations.partners import PartnerLender
@@ -129,7 +129,8 @@ class SwitchSoftware:
             found = plan_waves(seen, wanted, self.rules(adapters, seen, request.at_once, deadline))
         names = {guid: one.name for guid, one in wanted.items()}
         waves = tuple(tuple(names[guid] for guid in wave) for wave in found.waves)
-        return waves, {names[guid]: reason for guid, reason in found.refusals.items()}
+        name_of = self.labels(seen).device
+        return waves, {names[guid]: one.text(name_of) for guid, one in found.refusals.items()}
 
     def run(self, request: UpgradeRequest, control: Control) -> Result:
         """Finish what a killed run began, then update wave by wave. Raise `UsageError` where the site orders no act."""
@@ -243,7 +244,7 @@ class _Run:
         seen = self._seen()
         rules = self.software.rules(self.adapters, seen, size, self._deadline(LOOK_S), canary=not self.waves)
         found = plan_waves(seen, self.left, rules)
-        self._skip(found)
+        self._skip(found, self.software.labels(seen).device)
         if not found.waves:
             return ""
         wave = found.waves[0]
@@ -294,13 +295,9 @@ class _Run:
             return ""
         return f"{failed} of {len(self.outcomes)} switches failed: {len(self.left)} others keep their software"
 
-    def _skip(self, found: SwitchWaves) -> None:
-        names = {guid: one.name for guid, one in self.left.items()}
-        for guid, reason in found.refusals.items():
-            self.skipped[names[guid]] = next(
-                (reason.replace(str(other), name) for other, name in names.items() if str(other) in reason), reason
-            )
-            del self.left[guid]
+    def _skip(self, found: SwitchWaves, name_of: Callable[[Guid], str]) -> None:
+        for guid, refusal in found.refusals.items():
+            self.skipped[self.left.pop(guid).name] = refusal.text(name_of)
 
     def _size(self) -> int:
         """Return how many switches may restart at once; wait a while where the subnet manager is busy."""
@@ -400,7 +397,7 @@ class _Run:
 
     def _upgrader(self) -> SwitchUpgrader:
         context, services = self.software.context, self.software.services
-        limits, plan = limits_named("ndr"), wiring_plan(context.site)
+        limits, plan = limits_for(context.site), wiring_plan(context.site)
         telemetry = self.adapters.telemetry
         collector = LinkCollector(context.journal, self.adapters.fabric, self.adapters.counters, limits, plan, DAY)
         return SwitchUpgrader(

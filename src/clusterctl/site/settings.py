@@ -55,6 +55,9 @@ class FabricSettings:
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
     telemetry: tuple[Words, ...] = ()
+    limits: Annotated[
+        Words, Field(description="limits by name, or a file of the site, by which links and their counters are judged")
+    ] = "ndr"
     reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
     sm_busy: Annotated[
         Positive, Field(description="packets a second of the subnet manager above which a quarter of them may")

@@ -25,7 +25,6 @@ class WatchSettings:
 
     act: Annotated[Flag, Field(description="disable bad links, and enable repaired ones")] = False
     seconds: Annotated[Positive, Field(ge=10, description="from the begin of one pass to the next")] = 300
-    limits: Annotated[Words, Field(description="fabric limits by name, or a file")] = "ndr"
     burn_s: Annotated[int, Field(ge=0, le=3600, description="that free hosts load a repaired link; 0: not at all")] = (
         300
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 
@@ -9,10 +10,12 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs, Timing, connection
 from clusterctl.edges.redfish.transport import Stopwatch
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import CancelledError, EdgeError
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.replay import SESSIONS, Bmc, Handler
+from tests.fake_timer import FakeTimer
+from tests.faulty import Fault, hang, status
 
 SLOW_S = 0.4
 
@@ -77,3 +80,74 @@ def test_a_slow_bmc_is_left_without_a_session(served: tuple[Bmc, BmcAddress], mo
     with RedfishBmcs(FixedClock(), timing).open(address, Deadline.after(60)) as bmc:
         assert bmc.power(Deadline.after(60)).value is Power.ON
     assert server.open_sessions == 0
+
+
+class Interrupted(FakeTimer):
+    """Ctrl-C while a BMC answers. `noticed`: the client has looked at its time after that; `answered`: the BMC has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopped, self.noticed, self.answered = threading.Event(), threading.Event(), threading.Event()
+
+    def now(self) -> float:
+        if self.stopped.is_set():
+            self.noticed.set()
+        return super().now()
+
+    def during(self, answer: Fault) -> Fault:
+        """Return a fault that answers only after the interruption was noticed."""
+
+        def interrupted(handler: Handler) -> None:
+            self.stopped.set()
+            self.noticed.wait(600)
+            try:
+                answer(handler)
+            finally:
+                self.answered.set()
+
+        return interrupted
+
+
+def log_in(handler: Handler) -> None:
+    handler._log_in(handler.body)
+
+
+@pytest.mark.parametrize("renewed", [False, True], ids=["first login", "login after the BMC ended the session"])
+def test_a_login_under_way_when_the_run_is_stopped_leaves_no_session(
+    served: tuple[Bmc, BmcAddress], renewed: bool
+) -> None:
+    """Its answer is waited for, since it alone names the session; then the session is closed and the run ends."""
+    server, address = served
+    timer = Interrupted()
+    server.faults["POST", SESSIONS] = [*[log_in] * renewed, timer.during(log_in)]
+    server.faults["GET", "/redfish/v1/Systems/1"] = [status(401)] * (2 * renewed)
+    deadline = Deadline.after(60, timer.stopped, timer)
+    with pytest.raises(CancelledError), RedfishBmcs(FixedClock(), QUICK).open(address, deadline) as bmc:
+        bmc.power(deadline)
+    timer.noticed.set()
+    assert timer.answered.wait(600)
+    assert server.asked.count(("POST", SESSIONS)) == 1 + renewed
+    assert server.open_sessions == 0
+
+
+def test_a_stopped_run_does_not_wait_for_a_login_for_ever(served: tuple[Bmc, BmcAddress]) -> None:
+    """A BMC that answers no login holds up the end as long as a log-out may take, not until the run's deadline."""
+    server, address = served
+    timer = Interrupted()
+    waited: list[float] = []
+
+    def silent(handler: Handler) -> None:
+        timer.advance(QUICK.logout - 1)
+        looks = timer.looks
+        while timer.looks == looks:
+            handler.server.released.wait(0.01)
+        waited.append(timer.now())
+        timer.advance(1)
+        hang(handler)
+
+    server.faults["POST", SESSIONS] = [timer.during(silent)]
+    deadline = Deadline.after(3600, timer.stopped, timer)
+    with pytest.raises(CancelledError), RedfishBmcs(FixedClock(), QUICK).open(address, deadline):
+        pass
+    assert waited
+    assert timer.now() == QUICK.logout

@@ -23,12 +23,15 @@ import yaml
 
 from clusterctl_lab.hosts.cgroups import MOUNTS, LabCgroup, mount_point
 from clusterctl_lab.hosts.names import LabNames
+from clusterctl_lab.hosts.quota import legacy_mount
 from lab.tests.lab_kit import RunningLab, clusterctl
 from tests.edges.slurm.cluster import PATH, end
 from tests.paths import ROOT
 
-NODES = tuple(f"node{number:03}" for number in range(1, 9))
-CONTROLLER = "node009"
+SIZE = int(os.environ.get("CLUSTERCTL_POOL_NODES", "8"))
+"""Nodes of the pool; the host after the last one has the controllers. A training needs three, one of them to spare."""
+NODES = tuple(f"node{number:03}" for number in range(1, SIZE + 1))
+CONTROLLER = f"node{SIZE + 1:03}"
 GPUS = "/srv/gpus/nvidia"
 SECONDS = 3600.0
 SETTINGS = """
@@ -47,7 +50,8 @@ scheduler:
       Prolog: /usr/bin/true
       Epilog: /usr/bin/true
       HealthCheckInterval: "0"
-jobs: {{proven_fault: revalidate}}
+      SlurmdTimeout: "60"                        # a node that does not answer for so long is down
+jobs: {{proven_fault: {proven_fault}}}
 """
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _AT_FDCWD, _CLONE, _EMPTY_PATH, _NEW_MOUNTS = -100, 1, 4, 0x20000
@@ -55,13 +59,17 @@ _AT_FDCWD, _CLONE, _EMPTY_PATH, _NEW_MOUNTS = -100, 1, 4, 0x20000
 
 @dataclass
 class LabPool:
-    """Gold nodes that are nodes of a Slurm. `shared` has the same path on this machine and on all hosts."""
+    """Gold nodes that are nodes of a Slurm. `shared` has the same path on this machine and on all hosts.
+
+    `proven_fault`: as in the site's section jobs.
+    """
 
     lab: RunningLab
     folder: Path
     shared: Path
     nodes: Sequence[str] = NODES
     controller: str = CONTROLLER
+    proven_fault: str = "revalidate"
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -102,6 +110,21 @@ class LabPool:
         """Return sinfo's state of each node."""
         return dict(line.split() for line in self.slurm("sinfo", "-h", "-N", "-o", "%N %T").splitlines())
 
+    def answers(self, node: str) -> bool:
+        """Return whether a host that boots takes sessions again."""
+        try:
+            return self.ssh(node, "systemctl is-system-running --wait || true") in ("running", "degraded")
+        except AssertionError:
+            return False
+
+    def undrained(self, node: str) -> dict[str, str]:
+        """Give a node back where it is drained or down, as an administrator does; return the states of all."""
+        if self.states()[node].startswith(("drain", "down")):
+            subprocess.run(
+                ["scontrol", "update", f"NodeName={node}", "State=RESUME"], env=self.environment, check=False, capture_output=True
+            )  # fmt: skip
+        return self.states()
+
     def stage(self, node: str) -> str:
         (found,) = json.loads(self.ordered("nodes", node, "-o", "json"))["nodes"]
         return str(found["stage"])
@@ -116,17 +139,28 @@ class LabPool:
         """Export Slurm's files for the gold nodes, have Ansible set the hosts up with them, and make this machine a client."""
         address = self.lab.machine(self.controller)["address"]
         with (self.site / "site.yml").open("a") as file:
-            file.write(SETTINGS.format(controller=self.controller, address=address, gpus=GPUS))
+            words = {"controller": self.controller, "address": address, "gpus": GPUS}
+            file.write(SETTINGS.format(**words, proven_fault=self.proven_fault))
         self.ordered("export", "slurm", "--out", str(self.folder / "slurm"), "--yes")
         cgroups = (
             self.folder / "slurm/cgroup.conf"
         )  # where a machine has cgroups of both versions, Slurm wants one named
         cgroups.write_text(cgroups.read_text().replace("CgroupPlugin=autodetect", "CgroupPlugin=cgroup/v1"))
         for node in self.nodes:
-            share(self.lab.name, node, self.shared)
-            self.ssh(node, f"sudo -n sh -c 'mkdir -p /srv/gpus; for n in 0 1 2 3 4 5 6 7; do : >{GPUS}$n; done'")
+            self.give(node)
         self.play(address)
         self.become_client()
+
+    def give(self, node: str) -> None:
+        """Give a host that has booted what lab hosts lack: the shared folder, and files for the devices of its GPUs."""
+        share(self.lab.name, node, self.shared)
+        self.ssh(node, f"sudo -n sh -c 'mkdir -p /srv/gpus; for n in 0 1 2 3 4 5 6 7; do : >{GPUS}$n; done'")
+        if (
+            legacy_mount(MOUNTS.read_text()) is not None
+        ):  # lab hosts do not mount the hierarchy with the machine's quotas
+            self.ssh(node, "sudo -n sh -c 'mkdir -p /run/cgroup-cpu && mount -t cgroup -o cpu cgroup /run/cgroup-cpu'")
+        if (self.shared / "py-spy").exists():
+            self.ssh(node, f"sudo -n ln -sf {self.shared}/py-spy /usr/local/bin/py-spy")
 
     def play(self, address: str) -> None:
         """Run `playbooks/slurm.yml` with the fleet as the inventory, as docs/how-to/slurm.md has it."""
@@ -172,19 +206,21 @@ class LabPool:
 
 
 @contextmanager
-def lab_pool(
-    lab: RunningLab, folder: Path, shared: Path, nodes: Sequence[str] = NODES, controller: str = CONTROLLER
-) -> Iterator[LabPool]:
-    """A pool on a lab of these machines, while the context lasts."""
-    folder.mkdir()
-    folder.chmod(0o755)
-    pool = LabPool(lab, folder, shared, nodes, controller)
+def lab_pool(pool: LabPool) -> Iterator[LabPool]:
+    """Set a pool up, with this machine as a client of its Slurm, while the context lasts."""
+    pool.folder.mkdir()
+    pool.folder.chmod(0o755)
+    before = os.environ.get("SLURM_CONF")
     try:
         pool.set_up()
+        os.environ["SLURM_CONF"] = pool.environment["SLURM_CONF"]
         yield pool
     finally:
+        os.environ.pop("SLURM_CONF", None)
+        if before is not None:
+            os.environ["SLURM_CONF"] = before
         pool.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(pool.folder, ignore_errors=True)
 
 
 def share(lab: str, host: str, folder: Path) -> None:

@@ -91,7 +91,10 @@ def on_victim(*lines: str, others: str = f"{ABORT}; {WAIT}") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A fault, what it is attributed to, and whether the job goes on without a decision. `host`: the victim is named."""
+    """A fault, what it is attributed to, and whether the job goes on without a decision. `host`: the victim is named.
+
+    `at_last`: the layer of the last attempt, where other hosts have shown another cause.
+    """
 
     name: str
     body: str
@@ -100,6 +103,7 @@ class Kind:
     host: bool
     goes_on: bool
     always: bool = False
+    at_last: Layer | None = None
 
 
 KINDS = (
@@ -124,7 +128,7 @@ KINDS = (
          goes_on=True),
     Kind("NaN at a step", on_victim(
         'raise AssertionError(f"Rank {rank}: found NaN in local forward loss calculation. Device: 2,")'
-    ), Failure.CRASH, Layer.APPLICATION, host=False, goes_on=False, always=True),
+    ), Failure.CRASH, Layer.HARDWARE, host=True, goes_on=False, always=True, at_last=Layer.APPLICATION),
     Kind("CUDA out of memory", on_victim(
         'raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79 GiB total capacity)")'
     ), Failure.CRASH, Layer.APPLICATION, host=False, goes_on=False, always=True),
@@ -200,5 +204,6 @@ def test_a_kind_of_failure(eight: SlurmCluster, site: JobSite, kind: Kind) -> No
     if kind.host:
         assert first.hosts == (attempt.nodes[1],)
     assert (found.outcome is JobOutcome.COMPLETED) is kind.goes_on, found.reason
+    assert kind.at_last in (None, found.ended[-1].layer)
     assert first.last is not None
     assert first.last - (first.saved or 0) <= EVERY

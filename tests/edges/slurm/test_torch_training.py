@@ -105,8 +105,8 @@ KINDS = (
          host=True, goes_on=True),
     Kind("rank killed", on_victim("os.kill(os.getpid(), signal.SIGKILL)"), Failure.CRASH, Layer.UNKNOWN, host=False,
          goes_on=True),
-    Kind("NaN in the data", on_victim("return torch.full((32, 64), float('nan'))"), Failure.CRASH, Layer.APPLICATION,
-         host=False, goes_on=False, always=True),
+    Kind("NaN in the data", on_victim("return torch.full((32, 64), float('nan'))"), Failure.CRASH, Layer.HARDWARE,
+         host=True, goes_on=False, always=True, at_last=Layer.APPLICATION),
     Kind("error of the program", on_victim("return torch.zeros(32, 63)"), Failure.CRASH, Layer.APPLICATION, host=False,
          goes_on=False, always=True),
 )  # fmt: skip
@@ -160,5 +160,6 @@ def test_a_training_survives_what_it_can(eight: SlurmCluster, site: JobSite, kin
     if kind.host:
         assert first.hosts == (attempt.nodes[1],)
     assert (found.outcome is JobOutcome.COMPLETED) is kind.goes_on, found.reason
+    assert kind.at_last in (None, found.ended[-1].layer)
     assert first.last is not None
     assert first.last - (first.saved or 0) <= EVERY

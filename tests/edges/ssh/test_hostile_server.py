@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from clusterctl.edges.ssh.connection import BoundedPacketizer, connect
-from clusterctl.fleet.errors import UnreachableError
-from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
+from clusterctl.fleet.errors import NoSshError, SshFailure, UnreachableError
 from clusterctl.ports import Deadline, HostAddress
 
 HUGE = struct.pack(">IB", 0xFFFFFFFC, 4)
@@ -83,12 +82,12 @@ def test_a_server_that_only_greets_is_given_up_in_time_without_a_thread_for_each
     host = a_host(tmp_path, 0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         host = replace(host, port=listening.getsockname()[1])
-        failed: list[str] = []
+        failed: list[tuple[SshFailure, str]] = []
 
         def attempt() -> None:
-            with pytest.raises(UnreachableError) as error:
+            with pytest.raises(NoSshError) as error:
                 connect(host, Deadline.after(2))
-            failed.append(error.value.message)
+            failed.append((error.value.failure, error.value.message))
 
         trying = threading.Thread(target=attempt)
         trying.start()
@@ -99,6 +98,33 @@ def test_a_server_that_only_greets_is_given_up_in_time_without_a_thread_for_each
                 pass
             timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
             trying.join(20)
-    assert failed == ["no SSH: sshd does not answer in time: key exchange"]
-    assert parse_ssh_failure(failed[0]) is SshFailure.NO_GREETING
+    assert failed == [(SshFailure.NO_GREETING, "no SSH: sshd does not answer in time: key exchange")]
     assert not timers
+
+
+def test_a_server_that_ends_before_its_greeting_is_a_broken_connection(tmp_path: Path) -> None:
+    """As sshd does while it starts, or past its MaxStartups: the host does not hang."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host = a_host(tmp_path, listening.getsockname()[1])
+
+        def serve_nothing() -> None:
+            listening.accept()[0].close()
+
+        threading.Thread(target=serve_nothing, daemon=True).start()
+        with pytest.raises(NoSshError) as error:
+            connect(host, Deadline.after(600))
+    assert error.value.failure is SshFailure.BROKEN
+
+
+def test_a_kernel_that_takes_the_connection_for_a_silent_server_is_a_host_that_hangs(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(NoSshError) as error:
+        connect(a_host(tmp_path, listening.getsockname()[1]), Deadline.after(1))
+    assert error.value.failure is SshFailure.NO_GREETING
+
+
+def test_a_port_without_a_server_refuses(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host = a_host(tmp_path, listening.getsockname()[1])
+    with pytest.raises(NoSshError) as error:
+        connect(host, Deadline.after(600))
+    assert error.value.failure is SshFailure.REFUSED

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import pytest
 
-from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
+from clusterctl.fleet.errors import NoSshError, OutcomeUnknownError, SshFailure
 from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
@@ -89,12 +89,12 @@ class Hosts:
     broken: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
     dying: frozenset[str] = frozenset()
-    words: str = "no SSH: [Errno 113] No route to host"
+    failure: SshFailure = SshFailure.NO_ANSWER
     pairs: list[frozenset[str]] = field(default_factory=list)
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
         if host.name in self.silent:
-            raise UnreachableError(self.words)
+            raise NoSshError("no SSH", self.failure)
         if tuple(argv) == ("true",):
             return Observed(Ran(0, "", "", 0.1), seen())
         call = stdin.decode().strip().splitlines()[-1]
@@ -224,17 +224,17 @@ def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "cause", "remedy"),
+    ("failure", "cause", "remedy"),
     [
-        ("no SSH: [Errno 113] No route to host", "nothing answers", "check its management cable"),
-        ("no SSH: timed out", "nothing answers", "check its management cable"),
-        ("no SSH: [Errno 111] Connection refused", "sshd does not run", "start sshd"),
-        ("no SSH: Error reading SSH protocol banner", "the host hangs", "power it off and on"),
+        (SshFailure.NO_ANSWER, "nothing answers", "check its management cable"),
+        (SshFailure.REFUSED, "sshd does not run", "start sshd"),
+        (SshFailure.NO_GREETING, "the host hangs", "power it off and on"),
+        (SshFailure.BROKEN, "the connection broke", "does it run"),
     ],
 )
-def test_a_silent_node_is_one_finding(words: str, cause: str, remedy: str) -> None:
+def test_a_silent_node_is_one_finding(failure: SshFailure, cause: str, remedy: str) -> None:
     """Its silence is the root, reported by its kind, with place and the BMC's report; all else follows from it."""
-    outcome = burnin(Hosts(silent=frozenset({"n2"}), words=words), 5)["n2"]
+    outcome = burnin(Hosts(silent=frozenset({"n2"}), failure=failure), 5)["n2"]
     root, *others = outcome.findings
     assert (root.check, root.verdict, root.deterministic) == ("reachable", Verdict.FAIL, False)
     assert cause in root.cause

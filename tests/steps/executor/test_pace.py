@@ -96,12 +96,21 @@ def test_no_thread_waits_for_the_reading_of_another() -> None:
 
 
 def test_the_count_of_another_master_is_another_count() -> None:
-    """A hand-over is no rate, and the count begins at 0 again after 2^32."""
-    master = Master(4_294_967_290, 4, 9, 10)
+    """A hand-over is no rate."""
+    master = Master(4, 9, 10, 11)
     bench = Bench(master)
     assert [bench.after(LOOK_S), bench.after(LOOK_S)] == [16, 64]
     master.guid = OTHER
     assert [bench.after(LOOK_S), bench.after(LOOK_S)] == [16, 64]
+
+
+def test_a_count_that_went_back_is_no_rate() -> None:
+    """The subnet manager restarted, or its counter of 32 bits began again: two further readings give a rate."""
+    bench = Bench(Master(70_000, 70_100, 900, 1_000, 4_294_967_290, 4, 9))
+    assert [bench.after(LOOK_S) for _ in range(4)] == [16, 64, 16, 64]
+    assert bench.changes == []
+    assert [bench.after(LOOK_S) for _ in range(3)] == [16, 16, 64]
+    assert len(bench.changes) == 2  # busy with 4,294,966,290 packets, and idle again
 
 
 def test_permits_that_are_out_count_for_the_smaller_cap(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,13 +13,14 @@ import pytest
 from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.fleet.event import Kind, Stream, node_event
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.node import NodeIdentified, RootDiskProven
-from clusterctl.ports import InstallState, InstallStatus, Milestone, Ran
+from clusterctl.ports import Deadline, HostAddress, InstallState, InstallStatus, Milestone, Ran
+from clusterctl.steps.install.confirm import DRIVES_S
 from tests.events import data_of
 from tests.steps.fakes import FakeInstaller, FakeShell, identified
 from tests.steps.install.test_install import greeting, install
@@ -65,6 +67,39 @@ def test_a_key_that_the_host_made_is_pinned_when_it_is_reported(book: SqlJournal
     assert set(shell.held) == {"its own"}
 
 
+def test_a_key_that_is_known_last_is_in_the_journal_before_the_first_connection(book: SqlJournal) -> None:
+    """The installer reports it with the end of the install: killed while the host is asked, the next run has it."""
+    pinned: list[str] = []
+
+    class Watched(FakeShell):
+        def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+            pinned.append(book.state(NodeId("id-n1")).host_key)
+            return super().run(host, argv, stdin, deadline)
+
+    class Late(FakeInstaller):
+        def _status(self, name: str) -> Observed[InstallStatus]:
+            status = super()._status(name)
+            known = "its own" if status.value.state is InstallState.INSTALLED else ""
+            return replace(status, value=replace(status.value, makes_key=True, host_key=known))
+
+    outcome = install(book, Late(), Watched({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.PASS
+    assert set(pinned) == {"its own"}
+
+
+def test_a_host_without_an_address_is_no_mystery(book: SqlJournal) -> None:
+    """The installer calls it installed and knows no lease of it: the finding names that, and where to look."""
+
+    class Nowhere(FakeInstaller):
+        def _status(self, name: str) -> Observed[InstallStatus]:
+            status = super()._status(name)
+            return replace(status, value=replace(status.value, addresses=()))
+
+    (finding,) = install(book, Nowhere(), FakeShell({"n1": greeting("n1")}), ["n1"])["n1"].findings
+    assert finding.cause == "the installer names no address of the installed host"
+    assert "leases" in finding.remedy
+
+
 def test_a_host_with_an_unknown_key_is_not_connected_to(book: SqlJournal) -> None:
     """It makes its own and never reported it: no trust on first use."""
     shell = FakeShell({"n1": greeting("n1")})
@@ -76,15 +111,15 @@ def test_a_host_with_an_unknown_key_is_not_connected_to(book: SqlJournal) -> Non
 
 
 def test_the_progress_of_the_machine_is_written_once(book: SqlJournal) -> None:
-    """Each milestone is one event however often it is reported, also by a later run."""
-    moments = [(0, "fetched"), (30, "wrote"), (30, "key"), (31, "done")]
+    """Each milestone is one event however often it is reported, also by a later run; several have the same second."""
+    moments = [(0, "fetched"), (30, "wrote"), (30, "key"), (30, "boot"), (31, "done"), (31, "wrote")]
     miles = tuple(Milestone(BEGAN + timedelta(seconds=at), words) for at, words in moments)
-    first = FakeInstaller(report=InstallStatus(InstallState.ABSENT, milestones=miles[:2]))
+    first = FakeInstaller(report=InstallStatus(InstallState.ABSENT, milestones=miles[:3]))
     install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
     later = FakeInstaller({"n1": InstallState.INSTALLED}, report=InstallStatus(InstallState.ABSENT, milestones=miles))
     install(book, later, FakeShell({"n1": greeting("n1")}), ["n1"])
-    assert [data["message"] for data in payloads(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
-    assert book.state(NodeId("id-n1")).progress == ("done",)
+    assert [data["message"] for data in payloads(book, Kind.INSTALL_PROGRESS)] == [words for _, words in moments]
+    assert book.state(NodeId("id-n1")).progress == ("done", "wrote")
 
 
 def test_the_disk_that_it_runs_from_is_proven(book: SqlJournal) -> None:
@@ -109,6 +144,13 @@ def test_another_disk_is_named(book: SqlJournal) -> None:
     finding = findings(book, outputs={"lsblk": lsblk(disk("OTHER"))})["root_disk_booted"]
     assert (finding.verdict, finding.measured, finding.deterministic) == (Verdict.FAIL, "OTHER", True)
     assert "rack A01 U4, n1" in finding.remedy
+
+
+def test_a_root_on_a_subvolume_is_on_its_disk(book: SqlJournal) -> None:
+    """btrfs: findmnt names the subvolume behind the device, with a device number of no disk (findmnt(8), `--nofsroot`)."""
+    root = {"target": "/", "source": "/dev/sda2[/@]", "fstype": "btrfs", "options": "rw", "maj:min": "0:25"}
+    outputs = {"lsblk": lsblk(disk("DISK-SN-n1")), "findmnt": json.dumps({"filesystems": [root]})}
+    assert findings(book, outputs=outputs)["root_disk_booted"].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("tool", ["lsblk", "findmnt"])
@@ -184,6 +226,31 @@ def test_data_disks_are_compared(book: SqlJournal, answer: object, verdict: Verd
     assert (found["data_disks"].verdict, found["root_disk_booted"].verdict) == (verdict, Verdict.PASS)
 
 
+def test_where_there_is_nothing_to_compare_nothing_is_read(book: SqlJournal) -> None:
+    """A machine with its root disk alone needs no sudo, which a host may refuse."""
+    report = InstallStatus(InstallState.ABSENT, drives=(replace(OURS, fingerprint="a" * 64),))
+    outputs = {"lsblk": lsblk(disk("DISK-SN-n1")), "sudo": Ran(1, "", "a password is required", 0.1)}
+    found = findings(book, report, outputs)
+    assert {check: finding.verdict for check, finding in found.items()} == dict.fromkeys(found, Verdict.PASS)
+    assert "data_disks" in found
+
+
+def test_slow_drives_have_the_time_to_be_read(book: SqlJournal) -> None:
+    """All are read within a minute of the host's own clock; we wait longer than that for what it found."""
+    left: list[float] = []
+
+    class Timed(FakeShell):
+        def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+            left.extend([deadline.remaining] * (argv[0] == "sudo"))
+            return super().run(host, argv, stdin, deadline)
+
+    outputs = {"lsblk": lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), "sudo": json.dumps({"/dev/sdb": {}})}
+    installer = FakeInstaller(report=InstallStatus(InstallState.ABSENT, drives=(OURS, DATA)))
+    install(book, installer, Timed({"n1": greeting("n1")}, outputs=outputs), ["n1"], deadline=Deadline.after(3600))
+    (seconds,) = left
+    assert seconds > DRIVES_S + 10
+
+
 BLANKED = InstallStatus(InstallState.ABSENT, drives=(OURS, KernelDrive("/dev/sdb", "D1", "", "M", 9)), blanks=True)
 ROOT_GPT = {"pttype": "gpt"}
 
@@ -213,6 +280,15 @@ def test_signatures_that_only_root_reads_are_read_with_sudo(book: SqlJournal) ->
     plain, signed = lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), disk("D1", "sdb") | {"fstype": "xfs"}
     outputs = {"lsblk": plain, "sudo": lsblk(disk("DISK-SN-n1") | ROOT_GPT, signed)}
     assert "holds xfs" in findings(book, BLANKED, outputs)["data_disks"].cause
+
+
+def test_signatures_that_root_may_not_read_either_are_no_blank_drives(book: SqlJournal) -> None:
+    """Without udev and without sudo nothing is measured: the drives stay unproven, with what sudo printed."""
+    unsigned = lsblk(disk("DISK-SN-n1"), disk("D1", "sdb"))
+    outputs = {"lsblk": unsigned, "sudo": Ran(1, "", "a password is required", 0.1)}
+    finding = findings(book, BLANKED, outputs)["data_disks"]
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "lsblk with sudo: exit code 1: a password is required" in finding.cause
 
 
 def test_signatures_that_are_there_are_not_read_a_second_time(book: SqlJournal) -> None:

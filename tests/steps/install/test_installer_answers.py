@@ -12,25 +12,29 @@ from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import (
     AuthenticationError,
+    ClaimLostError,
     EdgeError,
     InstallerBusyError,
     InstallerUnavailableError,
+    OutcomeUnknownError,
     RootDiskUnclearError,
     UnreachableError,
     UsageError,
 )
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Drive, Mac, NodeId, Serial
+from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget
 from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK, TargetNetworks
-from clusterctl.steps.install.step import ATTEMPTS, BUSY_LOOKS, TROUBLES, Install, InstallServices
+from clusterctl.steps.install.step import TROUBLES, Install, InstallServices
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
 from tests.steps.install.test_install import ACCESS, greeting
@@ -68,7 +72,7 @@ class LoginBmcs(FakeBmcs):
 
 @dataclass
 class Site:
-    """A site with the machine n1, whose installer is looked at each ten seconds of a fake clock."""
+    """A site with the machine n1, whose installer is looked at each 15 seconds of a fake clock, a site's default."""
 
     book: SqlJournal
     bmc: FakeBmc = field(default_factory=lambda: FakeBmc(inventory("SN-n1")))
@@ -77,15 +81,17 @@ class Site:
     node: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 3600.0
     bmcs: FakeBmcs | None = None
+    intents: IntentLog | None = None
+    timer: FakeTimer = field(default_factory=FakeTimer)
 
     def outcome(self, installer: FakeInstaller) -> StepOutcome:
         if not self.book.state(NodeId("id-n1")).name:
             identified(self.book, "n1", "SN-n1")
         services = InstallServices(installer, self.shell, self.bmcs or FakeBmcs({"n1": self.bmc}), address_of)
-        step = Install(services, ACCESS, self.networks, poll_s=10)
+        step = Install(services, ACCESS, self.networks, poll_s=15)
         node = replace(self.book.state(NodeId("id-n1")), **self.node)
-        intents = IntentLog(self.book, self.book.claim([node.id], "r").granted)
-        (outcome,) = step.run([node], intents, Deadline.after(self.seconds, timer=FakeTimer()))
+        self.intents = IntentLog(self.book, self.book.claim([node.id], "r").granted)
+        (outcome,) = step.run([node], self.intents, Deadline.after(self.seconds, timer=self.timer))
         return outcome
 
     def finding(self, installer: FakeInstaller) -> Finding:
@@ -97,16 +103,42 @@ def site(book: SqlJournal) -> Site:
     return Site(book)
 
 
+@dataclass
+class BusyInstaller(FakeInstaller):
+    """Takes no order for `seconds` of `timer`."""
+
+    timer: FakeTimer = field(default_factory=FakeTimer)
+    seconds: float = 0.0
+
+    def _trouble(self) -> None:
+        if self.timer.now() < self.seconds:
+            raise BUSY
+
+
 def test_a_busy_installer_is_waited_for_ten_minutes(site: Site) -> None:
     """A rack controller restarts: the machine waits, is asked for at each look, and is installed."""
-    installer = FakeInstaller({"n1": InstallState.READY}, errors=[BUSY] * BUSY_LOOKS)
+    installer = BusyInstaller({"n1": InstallState.READY}, timer=site.timer, seconds=9.9 * 60)
     assert site.finding(installer).verdict is Verdict.PASS
-    assert installer.calls == [("start", "n1")] * (BUSY_LOOKS + 1)
+    assert len(installer.calls) > 10
+
+
+def test_an_installer_that_is_busy_once_more_is_waited_for_as_long(site: Site) -> None:
+    """It took an order in between: the ten minutes count from there."""
+
+    class Twice(BusyInstaller):
+        def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+            self._trouble()
+            self.seconds = self.timer.now() + 2 * 15 + 9.9 * 60
+            return super().prepare(target, deadline)
+
+    assert site.finding(Twice(timer=site.timer, seconds=9.9 * 60)).verdict is Verdict.PASS
+    assert site.timer.now() > 19 * 60
 
 
 def test_an_installer_that_stays_busy_is_to_blame(site: Site) -> None:
     """After ten minutes: nothing is known against the machine, and the remedy is the installer's own."""
-    finding = site.finding(FakeInstaller({"n1": InstallState.READY}, errors=[BUSY] * (BUSY_LOOKS + 1)))
+    finding = site.finding(BusyInstaller({"n1": InstallState.READY}, timer=site.timer, seconds=3600))
+    assert site.timer.now() < 10.1 * 60
     assert (finding.verdict, finding.code) == (Verdict.INCONCLUSIVE, Code.INSTALLER_UNAVAILABLE)
     assert (finding.cause, finding.remedy) == ("503: no rack controller", "start a rack controller")
 
@@ -176,8 +208,31 @@ def test_a_machine_that_comes_back_is_started_three_times(site: Site) -> None:
     installer = ComesBack({"n1": InstallState.READY}, {"n1": "deployment aborted"}, report=report)
     finding = site.finding(installer)
     assert (finding.verdict, finding.code, finding.deterministic) == (Verdict.FAIL, Code.INSTALL_FAILED, True)
-    assert f"{ATTEMPTS} attempts failed; the last: deployment aborted" in finding.cause
-    assert installer.calls == [("start", "n1")] * ATTEMPTS
+    assert "3 attempts failed; the last: deployment aborted" in finding.cause
+    assert installer.calls == [("start", "n1")] * 3
+
+
+@pytest.mark.parametrize("state", [InstallState.INSTALLED, InstallState.RELEASING, InstallState.ERASING])
+def test_a_machine_that_is_given_back_by_an_operator_costs_no_attempt(site: Site, state: InstallState) -> None:
+    """It was begun, and is given back by hand: all three attempts are left, of which each fails here."""
+    taken: list[str] = []
+
+    class TakenBack(ComesBack):
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            if self.calls and not taken:
+                taken.append("n1")
+                self.states["n1"] = state
+            elif self.states["n1"] is state:
+                self.states["n1"] = InstallState.READY
+            return super().observe(targets, deadline)
+
+    site.shell = FakeShell({})
+    report = InstallStatus(InstallState.READY, failure=FailureKind.MACHINE)
+    installer = TakenBack({"n1": InstallState.READY}, report=report)
+    assert "3 attempts failed" in site.finding(installer).cause
+    assert installer.calls == [("start", "n1")] * 4
 
 
 def test_a_machine_that_comes_back_for_a_final_reason_is_started_once(site: Site) -> None:
@@ -256,7 +311,7 @@ def test_a_bmc_that_refuses_us_is_named_where_the_installer_fails(site: Site) ->
 
 
 def test_a_machine_with_an_unknown_network_is_not_installed(site: Site) -> None:
-    """It would come up unreachable: the installer is asked for nothing."""
+    """It would come up unreachable: the installer is asked for nothing, until the site is corrected."""
 
     def unknown(_node: NodeState) -> HostNetwork:
         raise UsageError("no port has this name", remedy="name a port of the SKU")
@@ -265,7 +320,7 @@ def test_a_machine_with_an_unknown_network_is_not_installed(site: Site) -> None:
     installer = FakeInstaller()
     finding = site.finding(installer)
     assert (finding.verdict, finding.code) == (Verdict.INCONCLUSIVE, Code.NOT_INSTALLABLE)
-    assert finding.remedy == "name a port of the SKU"
+    assert (finding.remedy, finding.deterministic) == ("name a port of the SKU", False)
     assert installer.calls == []
 
 
@@ -308,11 +363,11 @@ def test_where_a_rule_chooses_the_disk_no_serial_is_ordered(site: Site) -> None:
 
 
 def test_the_last_look_has_its_time(site: Site) -> None:
-    """A look at a large MAAS takes minutes: that the step ends in ten seconds cuts none off."""
+    """A look at a large MAAS takes minutes: that the step ends in a few seconds cuts none off."""
     site.seconds, site.shell = 100, FakeShell({})
     installer = Asked()
     site.outcome(installer)
-    assert len(installer.looks) >= 10
+    assert len(installer.looks) >= 7
     assert min(installer.looks) >= 300
 
 
@@ -358,10 +413,72 @@ def test_a_start_that_is_still_at_work_is_not_repeated(site: Site, book: SqlJour
                 self.states["n1"] = InstallState.INSTALLING
             return answer
 
-    identified(book, "n1", "SN-n1")
-    killed = book.claim([NodeId("id-n1")], "killed").granted
-    IntentLog(book, killed).intend(NodeId("id-n1"), Act.INSTALL_START, "SN-n1")
-    book.release(killed.values())
+    killed_during(book, Act.INSTALL_START)
     installer = Late({"n1": InstallState.READY})
     assert site.finding(installer).verdict is Verdict.PASS
     assert installer.calls == []
+
+
+def killed_during(book: SqlJournal, act: Act) -> None:
+    """A run of n1 ended between an intent and its result."""
+    identified(book, "n1", "SN-n1")
+    killed = book.claim([NodeId("id-n1")], "killed").granted
+    IntentLog(book, killed).intend(NodeId("id-n1"), act, "SN-n1")
+    book.release(killed.values())
+
+
+def test_a_start_with_a_lost_answer_is_looked_at_twice(site: Site) -> None:
+    """The request may be at work in the installer, which shows the machine ready once more: it is not started again."""
+
+    class Slow(FakeInstaller):
+        def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+            self.calls.append(("start", target.name))
+            raise OutcomeUnknownError("504")
+
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            answer = super().observe(targets, deadline)
+            if self.calls and self.states["n1"] is InstallState.READY:
+                self.states["n1"] = InstallState.INSTALLING
+            return answer
+
+    installer = Slow({"n1": InstallState.READY})
+    assert site.finding(installer).verdict is Verdict.PASS
+    assert installer.calls == [("start", "n1")]
+
+
+@pytest.mark.parametrize(
+    ("act", "state", "result"),
+    [
+        (Act.POWER_LOGIN, InstallState.READY, "unknown"),
+        (Act.INSTALL_START, InstallState.INSTALLING, "done"),
+        (Act.INSTALL_START, InstallState.FAILED, "failed"),
+    ],
+)
+def test_what_a_killed_run_began_gets_the_result_that_a_look_can_show(
+    site: Site, book: SqlJournal, act: Act, state: InstallState, result: str
+) -> None:
+    """What the installer works on shows what came of an order of ours; it shows nothing of a login at the BMC."""
+    killed_during(book, act)
+    site.outcome(FakeInstaller({"n1": state}))
+    seen = [event.payload for event in book.history(Stream.NODE, "id-n1")]
+    first = next(one for one in seen if isinstance(one, ActObserved) and one.act is act)
+    assert first.result == result
+
+
+def test_a_machine_that_became_another_runs_gets_no_order(site: Site) -> None:
+    """The controller slept between its intent and the order: the order is refused before it is sent."""
+    sent: list[str] = []
+
+    class Fenced(FakeInstaller):
+        def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+            assert site.intents is not None
+            site.intents.lease.lose(NodeId("id-n1"), "run thief has it")
+            deadline.check("sending the order")
+            sent.append(target.name)
+            return super().start(target, deadline)
+
+    with pytest.raises(ClaimLostError, match="run thief"):
+        site.outcome(Fenced({"n1": InstallState.READY}))
+    assert sent == []

@@ -27,8 +27,9 @@ from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
+from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
-from clusterctl.steps.install.step import HostAccess, Install, InstallServices
+from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl_lab.emulators.maas import Failure
 from clusterctl_lab.emulators.maas.model import Node, Partition, Pool
 from clusterctl_lab.emulators.maas.status import Status

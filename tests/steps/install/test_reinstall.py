@@ -35,9 +35,11 @@ def again(book: SqlJournal, state: InstallState, bmc: FakeBmc | None = None) -> 
 
 
 def test_what_is_installed_is_given_back_and_installed(book: SqlJournal) -> None:
-    """Once; the new OS is given a key of its own; then nothing is left to do."""
+    """Once; the new OS is given a key pair of its own; then nothing is left to do."""
     first_install(book)
     installer, verdict = again(book, InstallState.INSTALLED)
+    (started,) = installer.started
+    assert (started.host_key_private, started.host_key_public) == ("new private n1", "new public n1")
     assert installer.calls == [("release", "n1"), ("start", "n1")]
     assert verdict is Verdict.PASS
     assert book.state(N1).host_key == "new public n1"

@@ -26,7 +26,7 @@ from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
-from clusterctl.steps.install.rounds import AT_ONCE
+from clusterctl.steps.install.rounds import AT_ONCE, AWAY_S
 from clusterctl.steps.install.step import Install, InstallServices
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
@@ -42,6 +42,11 @@ class SlowInstaller(FakeInstaller):
     slow: str = ""
     answer: threading.Event = field(default_factory=threading.Event)
     asked: threading.Event = field(default_factory=threading.Event)
+    looks: list[list[str]] = field(default_factory=list)
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        self.looks.append([target.name for target in targets])
+        return super().observe(targets, deadline)
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         if target.name == self.slow:
@@ -138,17 +143,41 @@ class Run:
 
 
 def test_a_slow_act_holds_up_no_other_machine(book: SqlJournal) -> None:
-    """The others have their outcome while one machine's request is still waited for."""
+    """The others have their outcome while one machine's request is still waited for; once it alone is left, the installer
+    is not asked about nothing.
+    """
     installer = SlowInstaller(slow="n1")
     run = Run(book, ["n1", "n2", "n3"])
     outcomes = []
     for outcome in run.running(installer, Deadline.after(120)):
         outcomes.append(outcome)
         if len(outcomes) == 2:
-            installer.answer.set()
+            threading.Timer(0.1, installer.answer.set).start()
     assert [outcome.node for outcome in outcomes][-1] == "id-n1"
     assert {outcome.findings[0].verdict for outcome in outcomes} == {Verdict.PASS}
     assert installer.calls.count(("start", "n1")) == 1
+    assert [] not in installer.looks
+
+
+def test_while_an_act_runs_the_controller_rests(book: SqlJournal) -> None:
+    """A request may take minutes: it is waited for, and not looked at all the time."""
+    installer, timer = SlowInstaller(slow="n1"), FakeTimer()
+    looks: list[int] = []
+
+    def answer() -> None:
+        installer.asked.wait(600)
+        looks.append(timer.looks)
+        threading.Event().wait(0.5)
+        looks.append(timer.looks)
+        installer.answer.set()
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    (outcome,) = Run(book, ["n1"]).outcomes(installer, Deadline.after(3600, timer=timer))
+    answering.join()
+    assert outcome.findings[0].verdict is Verdict.PASS
+    before, after = looks
+    assert after - before < 200
 
 
 def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> None:
@@ -208,6 +237,32 @@ def test_an_installer_that_is_away_fails_nothing_and_its_time_does_not_count(boo
         *["the region does not run: waiting until it answers (start it)"] * 2,
         *["the installer answers again, after 25 minutes"] * 2,
     ]
+
+
+@pytest.mark.parametrize(("away_s", "verdict"), [(4 * 3600, Verdict.PASS), (4 * 3600 + 60, Verdict.INCONCLUSIVE)])
+def test_an_installer_that_is_away_is_waited_for_four_hours(book: SqlJournal, away_s: float, verdict: Verdict) -> None:
+    """A region controller is installed again in an afternoon: the run is still there. One that needs longer is to blame."""
+    timer = FakeTimer()
+    away = AwayInstaller(timer=timer, seconds=away_s)
+    (outcome,) = Run(book, ["n1"]).outcomes(away, Deadline.after(1200, timer=timer), AWAY_S)
+    assert outcome.findings[0].verdict is verdict
+
+
+def test_a_machine_that_is_done_just_in_time_is_installed(book: SqlJournal) -> None:
+    """It is seen as installed half a second before the time is over."""
+    timer = FakeTimer()
+
+    class InTime(NeverDone):
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            if timer.now() >= 200:
+                self.states["n1"] = InstallState.INSTALLED
+            return super().observe(targets, deadline)
+
+    installer = InTime({"n1": InstallState.READY})
+    (outcome,) = Run(book, ["n1"]).outcomes(installer, Deadline.after(200.5, timer=timer))
+    assert outcome.findings[0].verdict is Verdict.PASS
 
 
 def test_an_installer_that_stays_away_is_no_machines_failure(book: SqlJournal) -> None:

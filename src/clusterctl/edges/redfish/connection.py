@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import logging
 import random
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -171,6 +171,15 @@ class RedfishConnection:
         """Send user and password with each request from now on (RFC 7617)."""
         pair = f"{address.user}:{address.password}".encode()
         self._adapter.authorization = f"Basic {base64.b64encode(pair).decode()}"
+
+    @contextmanager
+    def answered(self, seconds: float) -> Iterator[None]:
+        """In the block, wait so long for an answer also where the run is cancelled: it names what has to be undone."""
+        self._limit.grace = seconds
+        try:
+            yield
+        finally:
+            self._limit.grace = 0.0
 
     def send(
         self,

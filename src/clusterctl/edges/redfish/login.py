@@ -141,15 +141,19 @@ class RedfishLogin:
         return error
 
     def _post(self, service: Answer, deadline: Deadline) -> Reply:
-        """Log in once; where all sessions are occupied, wait for a free one."""
+        """Log in once; where all sessions are occupied, wait for a free one.
+
+        A cancelled run still waits a while for the answer, which names the session to close: BMCs have few of them.
+        """
         body = {"UserName": self.address.user, "Password": self.address.password}
         path = _sessions_path(service)
-        reply = self.connection.ask("POST", path, deadline, body=body)
-        for number in range(1, self.timing.attempts):
-            if not _no_free_session(reply):
-                break
-            deadline.sleep(self.timing.busy_max * number, "waiting for a free session of the BMC")
+        with self.connection.answered(self.timing.logout_seconds(self.connection.stopwatch.slowest)):
             reply = self.connection.ask("POST", path, deadline, body=body)
+            for number in range(1, self.timing.attempts):
+                if not _no_free_session(reply):
+                    break
+                deadline.sleep(self.timing.busy_max * number, "waiting for a free session of the BMC")
+                reply = self.connection.ask("POST", path, deadline, body=body)
         return reply
 
     def _tries(self, quirks: Quirks, deadline: Deadline) -> int:

@@ -22,7 +22,8 @@ class Timing:
     rest                          without power, in a power cycle
     gone                          until a BMC that loses its own power is away, and is back
     look                          for one reading of a BMC that may be away
-    logout, logout_max            for closing the session, at least and at most: see `logout_seconds`
+    logout, logout_max            for closing the session, at least and at most: see `logout_seconds`; a cancelled run
+                                  waits as long for the answer to a login
     """
 
     expand: float = 30.0

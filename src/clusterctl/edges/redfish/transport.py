@@ -52,23 +52,31 @@ class DroppedError(NoAnswerError):
 
 @dataclass(slots=True)
 class RequestLimit:
-    """Limits of the request that a socket waits for: its end, and the size of its answer."""
+    """Limits of the request that a socket waits for: its end, and the size of its answer.
+
+    grace  seconds for which a cancelled run still waits for the answer, from the first `check` that finds it cancelled
+    """
 
     deadline: Deadline
     until: float = 0.0
     doing: str = ""
     received: int = 0
+    grace: float = 0.0
+    _given_up_at: float | None = None
 
     def begin(self, deadline: Deadline, doing: str, seconds: float = REQUEST_SECONDS) -> None:
         """Start the next request."""
         self.deadline, self.doing, self.received = deadline, doing, 0
-        self.until = min(deadline.at, deadline.timer.now() + seconds)
+        self.until, self._given_up_at = min(deadline.at, deadline.timer.now() + seconds), None
 
     def check(self) -> None:
         """Raise when the run was cancelled, the time is over, or the answer grows without end."""
+        now = self.deadline.timer.now()
         if self.deadline.cancelled.is_set():
-            self.deadline.check(self.doing)
-        if self.deadline.timer.now() >= self.until:
+            self._given_up_at = now + self.grace if self._given_up_at is None else self._given_up_at
+            if now >= self._given_up_at:
+                self.deadline.check_cancelled(self.doing)
+        if now >= self.until:
             remedy = "reset the BMC: it accepts connections and does not answer"
             raise NoAnswerError(f"no answer in time while {self.doing}", remedy=remedy)
         if self.received > MAX_ANSWER_BYTES:

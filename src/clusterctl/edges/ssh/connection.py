@@ -18,7 +18,8 @@ from paramiko.ssh_exception import IncompatiblePeer
 from clusterctl.fleet.errors import (
     AuthenticationError,
     EnvironmentBrokenError,
-    UnreachableError,
+    NoSshError,
+    SshFailure,
     UntrustedError,
     UsageError,
 )
@@ -30,6 +31,13 @@ _KEX = "curve25519-sha256@libssh.org"  # 9 ms of CPU a connection, where OpenSSH
 _CIPHER = "aes128-gcm@openssh.com"  # authenticates in C, where paramiko compares a MAC byte by byte in Python
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 _IDLE_LOOK_SECONDS = 60.0  # paramiko's own is 0.1: ten times a second for each connection of a fleet
+
+
+class TooSlowError(paramiko.SSHException):
+    """The server took the connection and did not answer in time. `stage`: what it was to answer."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"{STALLED}: {stage}")
 
 
 _GREETING_BYTES = 1 << 16
@@ -79,7 +87,8 @@ def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
         options.key_types = _RSA_SIGNATURES if pinned.get_name() == "ssh-rsa" else (pinned.get_name(),)
         options.kex = _first(_KEX, options.kex)
         options.ciphers = _first(_CIPHER, options.ciphers)
-        transport.banner_timeout = transport.auth_timeout = seconds
+        transport.auth_timeout = seconds
+        transport.banner_timeout = seconds + 1.0  # `_negotiate` ends first
         with product_errors(host):
             _negotiate(transport, seconds)
             _verify(transport, pinned, host)
@@ -106,7 +115,7 @@ def _negotiate(transport: paramiko.Transport, seconds: float) -> None:
     if not transport.is_active():
         raise transport.get_exception() or paramiko.SSHException("Negotiation failed.")
     if not done.is_set():
-        raise paramiko.SSHException(f"{STALLED}: key exchange")
+        raise TooSlowError("key exchange")
 
 
 def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, seconds: float) -> None:
@@ -114,7 +123,7 @@ def _log_in(transport: paramiko.Transport, user: str, key: paramiko.PKey, second
     done = threading.Event()
     transport.auth_publickey(user, key, event=done)
     if not done.wait(seconds):
-        raise paramiko.SSHException(f"{STALLED}: login")
+        raise TooSlowError("login")
     if transport.auth_handler is not None:
         transport.auth_handler.wait_for_response(done)  # returns at once, or raises what went wrong
 
@@ -141,7 +150,22 @@ def product_errors(host: HostAddress) -> Iterator[None]:
         raise _another_key(host) from error
     except (paramiko.SSHException, EOFError, OSError) as error:
         remedy = "see that the host is up and its sshd answers"
-        raise UnreachableError(f"no SSH: {error or type(error).__name__}", where=where, remedy=remedy) from error
+        message = f"no SSH: {error or type(error).__name__}"
+        raise NoSshError(message, _failure(error), where=where, remedy=remedy) from error
+
+
+def _failure(error: Exception) -> SshFailure:
+    match error:
+        case ConnectionRefusedError():
+            return SshFailure.REFUSED
+        case TooSlowError():
+            return SshFailure.NO_GREETING
+        case EOFError() | ConnectionError():
+            return SshFailure.BROKEN
+        case OSError():
+            return SshFailure.NO_ANSWER
+    lost = isinstance(error.__context__, (EOFError, ConnectionError))  # paramiko's error on a greeting that was cut off
+    return SshFailure.BROKEN if lost else SshFailure.UNKNOWN
 
 
 def _another_key(host: HostAddress) -> UntrustedError:

@@ -18,7 +18,7 @@ from typing import Self
 import paramiko
 
 from clusterctl.edges.ssh.cancel import CancelWatch
-from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect, product_errors
+from clusterctl.edges.ssh.connection import CONNECT_SECONDS, TooSlowError, connect, disconnect, product_errors
 from clusterctl.edges.tally import Asked, count
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
@@ -107,7 +107,7 @@ class ParamikoShell:
                 deadline.check(f"connecting to {host.name}")
             connection.transport = connect(host, deadline)
             with product_errors(host):
-                return connection.transport.open_session(timeout=min(CONNECT_SECONDS, deadline.remaining))
+                return _session(connection.transport, min(CONNECT_SECONDS, deadline.remaining))
 
     def _converse(
         self, host: HostAddress, channel: paramiko.Channel, argv: Sequence[str], stdin: bytes, deadline: Deadline
@@ -188,6 +188,15 @@ def _wait(channel: paramiko.Channel, poll: select.poll, seconds: float) -> None:
         channel.status_event.wait(min(_POLL, seconds))
     else:
         poll.poll(seconds * 1000)
+
+
+def _session(transport: paramiko.Transport, seconds: float) -> paramiko.Channel:
+    try:
+        return transport.open_session(timeout=seconds)
+    except paramiko.SSHException as error:
+        if transport.is_active() and not isinstance(error, paramiko.ChannelException):
+            raise TooSlowError("session") from error
+        raise
 
 
 def _broke(host: HostAddress, argv: Sequence[str], error: Exception | None) -> OutcomeUnknownError:

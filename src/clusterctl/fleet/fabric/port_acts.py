@@ -26,16 +26,18 @@ PORT_ACTS = (Act.PORT_DISABLE, Act.PORT_ENABLE)
 class RepairPlace:
     """Where a link is repaired; each is empty where it is unknown.
 
-    peer    the name of the port at the other end
-    rack    where the work begins
-    serial  of the cable or its ends
-    repair  what is to be done
+    peer       the name of the port at the other end
+    rack       where the work begins
+    serial     of the cable or its ends
+    repair     what is to be done
+    peer_rack  the rack of the other end
     """
 
     peer: str = ""
     rack: str = ""
     serial: str = ""
     repair: str = ""
+    peer_rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,13 @@ def intended(act: Act, out: DisabledPort, evidence: tuple[Digest, ...] = ()) -> 
     """Return the event before an act."""
     place = out.place
     details = PortDetails(
-        label=out.label, gbps=out.gbps, peer=place.peer, rack=place.rack, serial=place.serial, repair=place.repair
+        label=out.label,
+        gbps=out.gbps,
+        peer=place.peer,
+        rack=place.rack,
+        serial=place.serial,
+        repair=place.repair,
+        peer_rack=place.peer_rack,
     )
     payload = ActIntended(act=act, target=port_name(out.peer), reason=out.why, details=details)
     return NewEvent(Stream.FABRIC, port_name(out.port), payload, evidence)
@@ -117,7 +125,13 @@ def _disabled(subject: str, last: ActIntended, intents: Intents) -> DisabledPort
         sure=sure,
         enabling=enabling,
         gbps=details.gbps,
-        place=RepairPlace(peer=details.peer, rack=details.rack, serial=details.serial, repair=details.repair),
+        place=RepairPlace(
+            peer=details.peer,
+            rack=details.rack,
+            serial=details.serial,
+            repair=details.repair,
+            peer_rack=details.peer_rack,
+        ),
         seq=max(newest.seq, newest.observed),
     )
 

@@ -170,7 +170,7 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive]
         return unproven(ROOT, f"which disk the root file system is on is unknown: {seen}", expected=str(contract))
     if len(disks) == len(right) == 1:
         cause = f"the root file system ({source}) is on {disk_names}"
-        return passed(ROOT, cause, measured=identity_of(disks[0]), expected=str(contract))
+        return passed(ROOT, cause, measured=identity_of(disks[0]), expected=str(contract), serial=disks[0].serial)
     return Finding(
         check=ROOT,
         verdict=Verdict.FAIL,

@@ -95,7 +95,8 @@ def _disabled_signal(one: DisabledPort) -> Signal:
     link, place = _ends_text(one.ends), one.place
     device, _, port = one.label.partition(" port ")
     remedy = f"{place.repair or 'repair it'}; then: clusterctl fabric repaired {device}:{port}"
-    members = tuple(Member(name=end, place=place.rack, serial=place.serial, remedy=remedy) for end in one.ends)
+    racks = {one.label: place.rack, place.peer: place.peer_rack or place.rack}
+    members = tuple(Member(name=end, place=racks[end], serial=place.serial, remedy=remedy) for end in one.ends)
     cause = f"the link {link} is out of use: {one.why}"
     return _signal(IncidentKind.LINKS, BAD_LINK, link, [cause], members, str(one.seq))
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import re
 
-
-class SshFailure(enum.Enum):
-    """REFUSED: the host is up, and no server listens. NO_ANSWER: no reply at all. NO_GREETING: the kernel accepts the
-    connection, but no server sends a banner, or it does not go on after it. BROKEN: the connection was lost.
-    UNKNOWN: another message.
-    """
-
-    REFUSED = "refused"
-    NO_ANSWER = "no answer"
-    NO_GREETING = "no greeting"
-    BROKEN = "broken"
-    UNKNOWN = "unknown"
-
+from clusterctl.fleet.errors import SshFailure
 
 STALLED = "sshd does not answer in time"
-"""Of our own connections: the host took the connection, and did not go on."""
+"""The message of our own connections, which comes back through Ansible: the host took the connection and stalls."""
 
 _WORDS = (
     # First, because a time-out of the banner also contains "timed out".

@@ -217,7 +217,7 @@ class NodeChecker:
         """Add the root finding on a host that does not answer; whatever else is bad about the node follows from it."""
         bmc = self.services.bmcs.read(node.name, deadline)
         node.keep(bmc.evidence)
-        root = host_unreachable(node.state, failure.cause, bmc, remedy=failure.remedy)
+        root = host_unreachable(node.state, failure.cause, failure.failure, bmc, remedy=failure.remedy)
         node.findings = list(link_roots([root, *(replace(finding, root="") for finding in node.findings)]))
 
     def _failed(self, node: NodeUnderTest, failure: SessionFailure, plan: Sweep, deadline: Deadline) -> None:

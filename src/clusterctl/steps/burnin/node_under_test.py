@@ -11,6 +11,9 @@ from clusterctl.fleet.errors import (
     AuthenticationError,
     ClusterctlError,
     EdgeError,
+    NoSshError,
+    OutcomeUnknownError,
+    SshFailure,
     UntrustedError,
 )
 from clusterctl.fleet.event import node_event
@@ -152,12 +155,13 @@ class NodeUnderTest:
 class SessionFailure:
     """Why a session brought no readings: `words`, and a remedy where the error has one.
 
-    `lost`: there was no session at all, or it broke; otherwise the host did answer.
+    `lost`: there was no session at all, or it broke; otherwise the host did answer. `failure`: the kind of a lost one.
     """
 
     cause: str
     remedy: str = ""
     lost: bool = False
+    failure: SshFailure = SshFailure.UNKNOWN
 
 
 def read_probes(
@@ -189,9 +193,17 @@ def unanswered(shell: Shell, host: HostAddress, deadline: Deadline) -> SessionFa
         return _no_session(peer_error(error, host.name))
     if ran.value.exit_status is not None:
         return None
-    return SessionFailure(f"timed out: no answer within {ALIVE_S:.0f} s", lost=True)
+    words = f"a command did not end within {ALIVE_S:.0f} s"
+    return SessionFailure(words, lost=True, failure=SshFailure.NO_GREETING)
 
 
 def _no_session(error: ClusterctlError) -> SessionFailure:
     has_remedy = isinstance(error, (AuthenticationError, UntrustedError)) or type(error) is EdgeError
-    return SessionFailure(error.message, error.remedy if has_remedy else "", lost=True)
+    match error:
+        case NoSshError():
+            failure = error.failure
+        case OutcomeUnknownError():
+            failure = SshFailure.BROKEN
+        case _:
+            failure = SshFailure.UNKNOWN
+    return SessionFailure(error.message, error.remedy if has_remedy else "", lost=True, failure=failure)

@@ -12,6 +12,7 @@ from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
+from clusterctl.formats.host.ssh import parse_ssh_failure
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.configure.hardware import HardwareProbe, explained
 from clusterctl.steps.configure.reboots import (
@@ -182,7 +183,7 @@ class Configure:
             return self._failed(node, play, deadline, *earlier)
         bmc = self._bmc_probe.read(node.name, deadline)
         evidence = (*evidence_of(*earlier, play), *bmc.evidence)
-        root = host_unreachable(node, play.value.message, bmc)
+        root = host_unreachable(node, play.value.message, parse_ssh_failure(play.value.message), bmc)
         follows = Finding(
             check="configure",
             verdict=Verdict.INCONCLUSIVE,

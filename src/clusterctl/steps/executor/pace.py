@@ -23,7 +23,6 @@ ANSWER_S = 2.0
 """Seconds that a reading may take: who asks for a permit waits for it."""
 SILENT_S = 30.0
 """Seconds without a further question after one that had no answer."""
-_WRAP = 1 << 32
 
 
 @dataclass(slots=True)
@@ -63,11 +62,11 @@ class SubnetManagerPace:
             self._last = None
             self._pause = SILENT_S
         else:
-            if self._last is not None and self._last.guid == seen.guid:
-                rate = (seen.packets - self._last.packets) % _WRAP / max(self.now() - self._asked, LOOK_S)
+            if self._last is not None and self._last.guid == seen.guid and seen.packets >= self._last.packets:
+                rate = (seen.packets - self._last.packets) / max(self.now() - self._asked, LOOK_S)
                 busy = f"the subnet manager sends {rate:.0f} packets a second (fabric.sm_busy: {self.busy:g})"
                 self._become(busy if rate > self.busy else "")
-            else:
+            else:  # another master, or one that began to count again: it restarted, or passed 2^32
                 self._become(None)
             self._last = seen
             self._pause = LOOK_S

@@ -15,6 +15,7 @@ from clusterctl.fleet.errors import (
     ParseError,
     PasswordChangeError,
     PrivilegeError,
+    SshFailure,
     UnreachableError,
     UntrustedError,
     UsageError,
@@ -23,7 +24,6 @@ from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, HostAddress, Power
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import StepOutcome
@@ -185,9 +185,8 @@ _REMEDIES = {
 }
 
 
-def host_unreachable(node: NodeState, words: str, bmc: BmcState, *, remedy: str = "") -> Finding:
+def host_unreachable(node: NodeState, words: str, kind: SshFailure, bmc: BmcState, *, remedy: str = "") -> Finding:
     """Return the finding on a host that gave no session. `words`: the error; `remedy`: the error's own, if any."""
-    kind = parse_ssh_failure(words)
     place = f"{node.location}, {node.name}"
     todo = remedy or _REMEDIES[kind]
     if bmc.power is Power.OFF:

@@ -82,10 +82,12 @@ class DiskProver:
             return asked.prove(status.drives or (), blanked=True)
         return asked.prove(status.drives if read else None)
 
-    def prove_root(self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> InstallProof:
+    def prove_root(
+        self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline
+    ) -> Observed[Finding]:
         """Return the finding on the disk that the root file system is on, and nothing on the others."""
         proof = _Asked(self.shell, host, contract, where, deadline).prove(None)
-        return InstallProof(proof.findings[:1], proof.evidence, proof.root)
+        return Observed(proof.findings[0], proof.evidence)
 
 
 class _Asked:
@@ -177,9 +179,9 @@ class _Asked:
             return ran.value.stdout
         printed = (ran.value.stderr.strip() or ran.value.stdout.strip()).splitlines()
         if ran.value.exit_status is None:
-            raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s", where=self._host.name)
+            raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s")
         printed_last = printed[-1] if printed else "no output"
-        raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}", where=argv[0])
+        raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}")
 
 
 def _signed(devices: tuple[BlockDevice, ...]) -> bool:
@@ -190,6 +192,17 @@ def _signed(devices: tuple[BlockDevice, ...]) -> bool:
 HOST_S = 20.0
 """Seconds for an installed host to answer its first question."""
 GREETING = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/hostname")
+
+
+def greet(shell: Shell, host: HostAddress, deadline: Deadline) -> Observed[Ran]:
+    """Return what the host prints as its boot id and its name. Raises `UnreachableError` where it did not come to that:
+    a host that lets us in may still boot, and has then not reported another name.
+    """
+    ran = shell.run(host, GREETING, b"", deadline)
+    if ran.value.exit_status == 0:
+        return ran
+    ended = "did not answer" if ran.value.exit_status is None else f"ended with exit code {ran.value.exit_status}"
+    raise UnreachableError(f"it lets us in, and its first command {ended}", where=host.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +274,7 @@ class HostVerifier:
         return StepOutcome(outcome.node, findings, evidence, facts)
 
     def _greet(self, job: InstallJob, deadline: Deadline) -> Observed[Ran]:
-        return self.shell.run(self._host(job), GREETING, b"", deadline)
+        return greet(self.shell, self._host(job), deadline)
 
     def _host(self, job: InstallJob) -> HostAddress:
         address = job.status.value.addresses[0]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, ParseError
 from clusterctl.fleet.finding import Observed
@@ -29,7 +30,9 @@ LOOK_S = 320.0
 AWAY_S = 4 * 3600.0
 """Seconds for which an installer that does not answer is waited for, without counting."""
 WAKE_S = 0.2
+"""Seconds until it is noticed, while an act runs, that the run was stopped."""
 
+T = TypeVar("T")
 Statuses = Mapping[str, Observed[InstallStatus]]
 
 
@@ -85,9 +88,7 @@ class Rounds:
         wait(self._running)
         yield from self._collect()
         for job in self._jobs.values():
-            outcome = _alone(job, partial(self._handlers.ended, job, self._deadline))
-            if outcome is not None:
-                yield outcome
+            yield _alone(job, partial(self._handlers.ended, job, self._deadline))
 
     # --- one look ---------------------------------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class Rounds:
             if self._running:
                 wait(self._running, timeout=min(left, WAKE_S), return_when=FIRST_COMPLETED)
             else:
-                self._deadline.timer.wait(self._deadline.cancelled, min(left, WAKE_S))
+                self._deadline.timer.wait(self._deadline.cancelled, left)
 
     def _collect(self) -> Iterator[StepOutcome]:
         """Yield the outcomes of what has ended."""
@@ -175,7 +176,7 @@ class Rounds:
                 yield outcome
 
 
-def _alone(job: InstallJob, call: Callable[[], StepOutcome | None]) -> StepOutcome | None:
+def _alone(job: InstallJob, call: Callable[[], T]) -> T | StepOutcome:
     """Return what the call returns; whatever one machine's data causes is that machine's own outcome."""
     try:
         return call()

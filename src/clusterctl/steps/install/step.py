@@ -51,8 +51,6 @@ from clusterctl.steps.install.findings import (
 from clusterctl.steps.install.job import BEGINS, InstallJob, TargetNetworks, network_unknown
 from clusterctl.steps.install.rounds import AWAY_S, Handlers, Rounds, Times
 
-__all__ = ["HostAccess", "Install"]
-
 BMC_S = 300.0
 """Seconds for a BMC to report its inventory."""
 ATTEMPTS = 3

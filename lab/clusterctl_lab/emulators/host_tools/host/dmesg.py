@@ -24,6 +24,8 @@ from clusterctl_lab.emulators.host_tools.host.loaded import FACTS
 REAL = "/usr/bin/dmesg"
 FULL_GBPS = 504.112
 LANES = 16
+BRING_UP = 1
+"""A link may go down once while it is brought up (variation.py): the first time is that of the boot."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 def _timed(facts: Facts, age: float, booted: float) -> list[tuple[float, str]]:
     """Return each message with its seconds since the boot, the oldest first; `age`: those of now.
 
-    GPUs fail while the machine runs: when its description was changed last.
+    GPUs and links fail while the machine runs: when its description was changed last.
     """
     messages, failures = [*_kernel(facts), *_hardware(facts)], list(_failures(facts))
     step = min(1.0, age / max(1, len(messages) + len(failures)))  # nothing was logged after now
@@ -82,16 +84,22 @@ def _hardware(facts: Facts) -> Iterator[str]:
     if driver_version():
         yield f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version()}"
     for hca in facts.hcas:
-        for _ in range(hca.downs):
-            yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link DOWN"
-            yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link ACTIVE"
+        yield from _downs(hca, min(hca.downs, BRING_UP))
 
 
 def _failures(facts: Facts) -> Iterator[str]:
-    """Return what the GPUs' driver has logged of them."""
+    """Return what the drivers have logged of links that went down and up again, and of GPUs."""
+    for hca in facts.hcas:
+        yield from _downs(hca, max(0, hca.downs - BRING_UP))
     if driver_version():
         for gpu in facts.gpus:
             yield from xid_messages.messages(gpu)
+
+
+def _downs(hca: Hca, times: int) -> Iterator[str]:
+    for _ in range(times):
+        yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link DOWN"
+        yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link ACTIVE"
 
 
 def _adapter(hca: Hca) -> Iterator[str]:

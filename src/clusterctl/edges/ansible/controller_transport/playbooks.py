@@ -13,9 +13,9 @@ from clusterctl.edges.ansible.transcript import KEPT, HostResult, Transcript, re
 from clusterctl.edges.ansible.workspace import OutOfTimeError, RunSettings, Workspace, ssh_options
 from clusterctl.edges.disk import require_room
 from clusterctl.edges.processes import run
-from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, SshFailure, UsageError
 from clusterctl.fleet.finding import Evidence, Observed
-from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
+from clusterctl.formats.host.ssh import parse_ssh_failure
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 
 COMMAND_NOT_FOUND = 127
