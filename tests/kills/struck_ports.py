@@ -165,8 +165,10 @@ class StruckJournal:
     def histories(self, nodes: Collection[NodeId], kinds: Collection[Kind]) -> Iterator[Event]:
         return self.inner.histories(nodes, kinds)
 
-    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        return self.inner.recent(kinds, since)
+    def recent(
+        self, kinds: Collection[Kind], since: datetime, subjects: Collection[str] | None = None
+    ) -> Iterator[Event]:
+        return self.inner.recent(kinds, since, subjects)
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
         return self.inner.later(kinds, seq)

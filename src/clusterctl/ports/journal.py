@@ -132,8 +132,13 @@ class Journal(Protocol):
         """Return the last event of each kind of each subject, oldest first; `kind`: only of that one."""
         ...
 
-    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
+    def recent(
+        self, kinds: Collection[Kind], since: datetime, subjects: Collection[str] | None = None
+    ) -> Iterator[Event]:
+        """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first.
+
+        subjects  only theirs: the other events are not decoded
+        """
         ...
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:

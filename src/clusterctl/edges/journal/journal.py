@@ -242,13 +242,16 @@ class SqlJournal:
             mine = (events_table.c.stream == Stream.NODE.value) & events_table.c.subject.in_(part)
             yield from self._events(select(events_table).where(mine & of_kind))
 
-    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
+    def recent(
+        self, kinds: Collection[Kind], since: datetime, subjects: Collection[str] | None = None
+    ) -> Iterator[Event]:
         """Read each kind from its newest event back, until `_AT_ONCE` in a row are older: years of a large fleet are
         millions of events, and clocks of controllers may differ.
         """
 
         def late(connection: Connection) -> list[int]:
-            return sorted(seq for kind in kinds for seq in _since(connection, kind, since.isoformat()))
+            found = (row for kind in kinds for row in _since(connection, kind, since.isoformat()))
+            return sorted(seq for seq, subject in found if subjects is None or subject in subjects)
 
         return self._numbered(self._reads.read(late))
 
@@ -336,13 +339,14 @@ def _known(connection: Connection, digests: Iterable[Digest]) -> set[Digest]:
     return known
 
 
-def _since(connection: Connection, kind: Kind, since: str) -> Iterator[int]:
-    """Yield the numbers of the events of a kind that are not older than `since`, the newest first."""
+def _since(connection: Connection, kind: Kind, since: str) -> Iterator[tuple[int, str]]:
+    """Yield number and subject of the events of a kind that are not older than `since`, the newest first."""
     table = events_table.c
-    query = select(table.seq, table.at).where(table.kind == kind.value).order_by(table.seq.desc()).limit(_AT_ONCE)
+    columns = (table.seq, table.subject, table.at)
+    query = select(*columns).where(table.kind == kind.value).order_by(table.seq.desc()).limit(_AT_ONCE)
     rows = connection.execute(query).all()
-    while any(at >= since for _, at in rows):
-        yield from (seq for seq, at in rows if at >= since)
+    while any(at >= since for _, _, at in rows):
+        yield from ((seq, subject) for seq, subject, at in rows if at >= since)
         rows = connection.execute(query.where(table.seq < rows[-1][0])).all()
 
 
