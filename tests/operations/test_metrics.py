@@ -308,9 +308,7 @@ def test_a_bound_without_limits_is_never_the_worst() -> None:
 
 def lines_of(context: SiteContext) -> list[str]:
     """The exposition, without the moment of the answer."""
-    return [
-        line for line in export(context).splitlines() if not line.startswith("clusterctl_metrics_timestamp")
-    ]
+    return [line for line in export(context).splitlines() if not line.startswith("clusterctl_metrics_timestamp")]
 
 
 def without_record(context: SiteContext) -> list[str]:
