@@ -1,4 +1,4 @@
-"""The lab's load-sampler speaks as the real one does: it answers to its name, and has a document for each load."""
+"""The lab's load-sampler has the protocol of the real one: it answers to its name, and has a document for each load."""
 
 from __future__ import annotations
 
