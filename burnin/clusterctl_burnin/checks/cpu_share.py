@@ -133,7 +133,7 @@ def _described(quota: CpuQuota) -> str:
 
 
 def _without(quota: CpuQuota) -> str:
-    return f"remove the CPU quota of {quota.cgroup} (CPUQuota of its systemd unit, cpu.max); {_AGAIN}"
+    return f"remove the CPU quota of {quota.cgroup} (CPUQuota of its systemd unit, cpu.max), {_AGAIN}"
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
