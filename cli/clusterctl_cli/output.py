@@ -9,7 +9,7 @@ from typing import Any
 from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result, current_time
 from clusterctl.operations.serial import to_data
 from clusterctl_cli.formats import print_document
-from clusterctl_cli.text import ago, columns, echo, terminal_width
+from clusterctl_cli.text import ago, columns, echo, terminal_width, wrapped
 
 UNCHANGED = "Nothing was changed."
 
@@ -30,7 +30,7 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
     for warning in preview.warnings:
         echo(f"warning: {warning}", err=True)
     for line in (*preview_lines(preview), "", UNCHANGED):
-        echo(line)
+        echo(wrapped(line, terminal_width()))
 
 
 def event_line(event: Event) -> str:

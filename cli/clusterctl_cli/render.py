@@ -149,5 +149,5 @@ def node_head(node: NodeState, now: datetime) -> Text:
     )
     if node.former_serials:
         text.append(f"before that the machine with serial {', '.join(node.former_serials)}\n")
-    text.append_text(people_text(node, now))
+    text.append_text(people_text(node, now, terminal_width()))
     return text

@@ -10,6 +10,7 @@ from rich.text import Text
 from clusterctl.fleet.diagnosis import Diagnosis
 from clusterctl_cli.console import VisibleConsole
 from clusterctl_cli.formats import print_document
+from clusterctl_cli.text import terminal_width, wrapped
 
 MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bold red"), "not_measured": ("?", "magenta")}
 
@@ -20,13 +21,14 @@ def show(found: Sequence[Diagnosis], *, as_json: bool) -> None:
         print_document({"checks": [_as_json(item) for item in found]})
         return
     console = VisibleConsole(highlight=False, soft_wrap=True)
-    width = max(len(item.name) for item in found)
+    width, columns = max(len(item.name) for item in found), terminal_width()
     for item in found:
         mark, style = MARKS[item.health.value]
         unsure = "not measured: " if mark == "?" else ""
-        console.print(Text.assemble((mark, style), f" {item.name:<{width}}  {unsure}{item.found}"))
+        line = wrapped(f"{mark} {item.name:<{width}}  {unsure}{item.found}", columns, width + 4)
+        console.print(Text.assemble((mark, style), line.removeprefix(mark)))
         if item.remedy:
-            console.print(Text(f"  {'':<{width}}  → {item.remedy}", style=style))
+            console.print(Text(wrapped(f"  {'':<{width}}  → {item.remedy}", columns, width + 6), style=style))
     counts = Counter(item.health.value.replace("_", " ") for item in found)
     console.print("\n" + ", ".join(f"{count} {name}" for name, count in counts.items()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -17,37 +16,47 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations.explanation import EvidenceSource, NodeExplanation
 from clusterctl_cli.render import STYLES
 from clusterctl_cli.render_people import people_text
-from clusterctl_cli.text import ago
+from clusterctl_cli.text import ago, wrapped
+
+_LABEL = 12
+"""Columns of a label, below which its text is wrapped."""
 
 
-def why_text(explanation: NodeExplanation) -> Text:
-    """Return why the node is where it is, with the remedy and what it rests on."""
+def why_text(explanation: NodeExplanation, width: int | None) -> Text:
+    """Return why the node is where it is, with the remedy and what it rests on; `width` as in `wrapped`."""
     node, now = explanation.node, explanation.at
     text = Text()
     text.append(node.name, style="bold")
     text.append(f" ({node.location}, serial {node.serial or 'unknown'}) is ")
     text.append(node.stage.value, style=STYLES.get(node.stage, "bold"))
     text.append(f", since {ago(node.since, now)}.\n")
-    text.append_text(people_text(node, now))
-    text.append(_password(node, explanation.password, now))
+    text.append_text(people_text(node, now, width))
+    text.append(_password(node, explanation.password, now, width))
     for words in explanation.repeated:
-        text.append(f"Again: {words}.\n", style="bold")
+        text.append(f"{wrapped(f'Again: {words}.', width)}\n", style="bold")
     if node.stopped_at is None:
         text.append(_onward(node, now))
         return text
     decided_by = f", decided by {node.stopped_by}" if node.stopped_by else ""
     text.append(f"\nStopped at  {node.stopped_at.value} ({node.verdict.value}){decided_by}\n")
     if not node.findings:
-        text.append(f"Cause       {node.cause}\nRemedy      {node.remedy}\n")
+        text.append_text(_row("Cause", node.cause, width))
+        text.append_text(_row("Remedy", node.remedy, width))
     for finding in node.findings:
         text.append("\n")
-        text.append_text(_finding(finding, node, explanation.evidence))
+        text.append_text(_finding(finding, node, explanation.evidence, width))
         if (waiver := waiver_of(finding, node.waivers, now)) is not None:
-            text.append(f"Waived      {waiver}\n")
+            text.append_text(_row("Waived", str(waiver), width))
     for finding in _consequences(node, node.stopped_at):
-        text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
-    text.append(f"\nAfter the repair: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
+        line = f"follows from it: {finding.check} {finding.subject}: {finding.cause}"
+        text.append(f"\n{wrapped(line, width)}")
+    after = f"After the repair: clusterctl release {node.name} --reason '…', then clusterctl bootstrap"
+    text.append(f"\n{wrapped(after, width)}\n")
     return text
+
+
+def _row(label: str, value: str, width: int | None, style: str = "") -> Text:
+    return Text.assemble((wrapped(f"{label:<{_LABEL}}{value}", width, _LABEL), style), "\n")
 
 
 def _consequences(node: NodeState, step: Step) -> list[Finding]:
@@ -56,11 +65,12 @@ def _consequences(node: NodeState, step: Step) -> list[Finding]:
     return [finding for finding in report.findings if finding.root and not finding.verdict.admits] if report else []
 
 
-def _password(node: NodeState, password: Rotation | None, now: datetime) -> str:
+def _password(node: NodeState, password: Rotation | None, now: datetime, width: int | None) -> str:
     if password is None:
         return ""
     owed = f"; the installer does not have it yet: clusterctl accounts rotate {node.name}" if password.owed else ""
-    return f"Its BMC's password was changed {ago(password.at, now)} (password {password.number}){owed}.\n"
+    line = f"Its BMC's password was changed {ago(password.at, now)} (password {password.number}){owed}."
+    return f"{wrapped(line, width)}\n"
 
 
 def _onward(node: NodeState, now: datetime) -> str:
@@ -81,7 +91,7 @@ def _where(finding: Finding, node: NodeState) -> str:
     return ", ".join((*place, *([f"slot {slot}"] if slot else []), *([finding.where] if finding.where else [])))
 
 
-def _finding(finding: Finding, node: NodeState, evidence: Mapping[Digest, EvidenceSource]) -> Text:
+def _finding(finding: Finding, node: NodeState, evidence: Mapping[Digest, EvidenceSource], width: int | None) -> Text:
     text = Text()
     rows = [
         ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),
@@ -93,12 +103,11 @@ def _finding(finding: Finding, node: NodeState, evidence: Mapping[Digest, Eviden
     ]
     for label, value in rows:
         if value:
-            style = "bold" if label in {"Cause", "Remedy"} else ""
-            text.append(f"{label:<11} ")
-            text.append(textwrap.fill(value, 100, subsequent_indent=" " * 12) + "\n", style=style)
+            text.append_text(_row(label, value, width, "bold" if label in {"Cause", "Remedy"} else ""))
     for digest in finding.evidence:
         item = evidence.get(digest)
         if item is not None:
             when = item.at.strftime("%Y-%m-%d %H:%M:%S UTC")
-            text.append(f"Evidence    {digest[:12]}  {item.origin.value}  {when}  {item.where}: {item.source[:80]}\n")
+            source = f"{digest[:12]}  {item.origin.value}  {when}  {item.where}: {item.source[:80]}"
+            text.append_text(_row("Evidence", source, width))
     return text

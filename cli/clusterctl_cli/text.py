@@ -13,6 +13,8 @@ import click
 
 from clusterctl.fleet.peer_text import visible, visible_line
 
+WIDEST = 100
+"""Columns of a sentence on a terminal that has more."""
 NARROW = 36
 """A last column that has less room than this is printed below its row."""
 
@@ -20,6 +22,19 @@ NARROW = 36
 def terminal_width() -> int | None:
     """Return the width of the terminal; None where stdout is none: a pipe gets one line per row."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wrapped(text: str, width: int | None, indent: int = 4) -> str:
+    """Return a line for a terminal of this width, which breaks no word; None: as it is. At most 100 columns wide."""
+    if width is None:
+        return text
+    return textwrap.fill(
+        text,
+        min(width, WIDEST),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | None = None) -> str:

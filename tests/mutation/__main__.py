@@ -59,6 +59,8 @@ def _in_own_process(target: Target, seconds: float) -> int:
         status = 1
         try:
             status = _judge(target, seconds)
+        except BaseException as error:  # noqa: BLE001 - what pytest raises is no Exception
+            print(f"{target.path}: not judged: {error}")
         finally:
             sys.stdout.flush()
             os._exit(status)

@@ -13,6 +13,7 @@ import pickle
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,7 @@ class AtImportError(Exception):
     """The mutant changes what the module does at its import."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Session:
     """A plugin of pytest in whose loop the mutants are judged.
 
@@ -75,6 +76,7 @@ class Session:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._judging and report.failed:
+            print(report.longreprtext, flush=True)  # where a mutant runs, this goes nowhere
             os._exit(1)
 
     def _judge_all(self, original: CodeType, items: dict[str, pytest.Item]) -> None:
@@ -115,14 +117,17 @@ class Session:
         if child == 0:
             os.setpgid(0, 0)
             os.close(reading)
-            with contextlib.suppress(BaseException):
+            try:
                 self._run(items, changed)
                 if changed is None:
                     sys.settrace(None)
                     with os.fdopen(writing, "wb") as pipe:
                         pickle.dump((dict(self.recorder.lines), dict(self.recorder.seconds)), pipe)
                 os._exit(0)
-            os._exit(1)
+            except BaseException:  # noqa: BLE001 - SystemExit included: a mutant may raise anything
+                traceback.print_exc()
+            finally:
+                os._exit(1)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             written = pipe.read() if changed is None else b""

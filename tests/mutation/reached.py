@@ -17,7 +17,7 @@ AT_IMPORT = ""
 """Stands for the test of a line that is executed outside of tests: it may concern each of them."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Recorder:
     """A plugin of pytest that records the lines of the file `path`, in all threads. `lines`: line → tests; `seconds`: of each test."""
 

@@ -80,7 +80,15 @@ TARGETS = (
         INSTALL,
         {f"module: [InstallTarget, Deadline] → [{one}]": "a type of annotations" for one in ("InstallTarget", "Deadline")},
     ),
-    *(Target(f"{STEPS}/install/{name}.py", INSTALL) for name in ("confirm", "findings", "job", "rounds")),
+    Target(
+        f"{STEPS}/install/rounds.py",
+        INSTALL,
+        {
+            "module: 0.2 → 1.2": "how soon it is noticed that the run was stopped; no result changes",
+            "module: 3600.0 → 3601.0": "four seconds more of four hours",
+        },
+    ),
+    *(Target(f"{STEPS}/install/{name}.py", INSTALL) for name in ("confirm", "findings", "job")),
     Target(f"{STEPS}/install/adopt.py", ("tests/steps/install/test_adopt.py", "tests/operations/test_adopt.py")),
     Target(
         f"{LIMITS}/firmware.py",

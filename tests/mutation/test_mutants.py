@@ -93,13 +93,16 @@ def test_modules_and_tests_exist(target: Target) -> None:
 
 @needs_checkout
 def test_a_survivor_is_found_and_reported() -> None:
-    """A run of a real module, with tests that hold nothing of it: each mutant survives."""
+    """A run of a real module, with tests that hold nothing of it: each mutant survives. They lie in two folders, one of
+    them with a conftest of its own.
+    """
+    elsewhere = "tests/peers/test_headers.py::test_honest_headers"
     test = f"tests/mutation/test_mutants.py::{test_an_equivalent_that_is_no_mutant_any_more_is_an_error.__name__}"
     program = f"""
 import sys
 from tests.mutation.campaign import campaign
 from tests.mutation.targets import Target
-outcome = campaign(Target("src/clusterctl/fleet/natural_order.py", ({test!r},)), 1e9, print)
+outcome = campaign(Target("src/clusterctl/fleet/natural_order.py", ({test!r}, {elsewhere!r})), 1e9, print)
 sys.exit(not (outcome.survivors and outcome.missed and not outcome.killed))
 """
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)

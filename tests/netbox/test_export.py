@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.node import NodeId, Serial, Stage
+from clusterctl.fleet.node import Drive, NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.netbox.records import NetboxDevice
 from clusterctl.operations.context import open_site
@@ -23,7 +25,7 @@ from tests.events import advances, new_event
 from tests.netbox.emulator import Answer, World, served
 from tests.netbox.sites import site
 from tests.netbox.worlds import small_world
-from tests.steps.fakes import identified
+from tests.steps.fakes import identified, inventory
 
 EXPORT = """\
   export:
@@ -103,6 +105,47 @@ def test_stage_status_tags_parts_and_quarantine(world: World, folder: Path) -> N
     (entry,) = world.pages["extras/journal-entries"].values()
     assert (entry["assigned_object_id"], entry["kind"]["value"]) == (2, "warning")
     assert "`GPU 3 reports '2' errors`" in entry["comments"]
+
+
+def with_three_drives(folder: Path) -> None:
+    """Let n3 be discovered, with three drives."""
+    drives = tuple(Drive(str(bay), "M.2", 480_000_000_000, Serial(f"D{bay}")) for bay in range(3))
+    found = {
+        "inventory": inventory_to_data(replace(inventory("S0003"), drives=drives)),
+        "sku": "lab",
+        "root_disk": "D0",
+    }
+    context = open_site(folder)
+    described = {"name": "n3", "bmc": "192.0.2.1", "rack": "A01", "unit": 4}
+    context.journal.append(
+        [
+            new_event("node", "id-n3", Kind.NODE_DESCRIBED, described),
+            new_event("node", "id-n3", Kind.NODE_IDENTIFIED, found),
+        ]
+    )
+    context.journal.close()
+
+
+def test_all_new_parts_of_a_node_are_one_request(world: World, folder: Path) -> None:
+    """All of them or none: refused, the node has none of them, and the next export writes them."""
+    with_three_drives(folder)
+    refused: list[str] = []
+
+    def refuse(_world: World, method: str, target: str) -> Answer | None:
+        if method != "POST" or "inventory-items" not in target or len(refused) == 3:
+            return None
+        refused.append(target)
+        return Answer(400, [{"serial": ["no"]}])
+
+    world.on_request = refuse
+    assert [one.failure is None for one in exported(folder).outcomes] == [False] * 3
+    assert world.pages["dcim/inventory-items"] == {}
+    world.on_request = None
+    before = len(writes(world))
+    assert exported(folder).exit_code == 0
+    assert len([one for one in writes(world)[before:] if "inventory-items" in one]) == 3
+    items = world.pages["dcim/inventory-items"].values()
+    assert sorted(item["serial"] for item in items if item["device"]["id"] == 3) == ["D0", "D1", "D2"]
 
 
 def test_a_preview_writes_nothing(world: World, folder: Path) -> None:

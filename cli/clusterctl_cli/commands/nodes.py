@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.peer_text import visible
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import gathered, optional_nodes_argument, site_option
-from clusterctl_cli.text import echo, echo_rendered
+from clusterctl_cli.text import echo, echo_rendered, terminal_width
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from clusterctl.fleet.hardware.parts import Part
     from clusterctl.fleet.state import NodeState
     from clusterctl.operations.context import SiteContext
+
+
+UNFOLDED = 100_000
+"""Columns where there is no terminal: each finding is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +129,9 @@ def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str,
     from clusterctl_cli.console import VisibleConsole
     from clusterctl_cli.render_history import history_text
 
-    console, states = VisibleConsole(highlight=False), _states(context, names, selectors)
+    width = terminal_width()
+    console = VisibleConsole(highlight=False, width=UNFOLDED if width is None else None)
+    states = _states(context, names, selectors)
     with console.capture() as captured:
         for state in states:
             console.print(render.node_head(state, current_time()))
@@ -134,7 +140,8 @@ def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str,
                 console.print(f"\n[bold]{step}[/bold] (suite {report.suite or '-'})")
                 console.print(render.findings_table(report.findings, state.waivers, current_time()))
             console.print()
-    return View(captured.get().rstrip("\n"), [state.last_seq for state in states])
+    lines = captured.get().rstrip("\n").split("\n")
+    return View("\n".join(line.rstrip() for line in lines), [state.last_seq for state in states])
 
 
 def _only(names: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import nodes_argument, site_option
-from clusterctl_cli.text import echo_rendered
+from clusterctl_cli.text import echo_rendered, terminal_width
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -48,5 +48,5 @@ def _look(context: SiteContext, names: list[str]) -> View:
     explanations = [explain(context, state) for state in context.states(names)]
     with console.capture() as captured:
         for explanation in explanations:
-            console.print(why_text(explanation), soft_wrap=True)
+            console.print(why_text(explanation, terminal_width()), soft_wrap=True)
     return View(captured.get().rstrip("\n"), [explanation.node.last_seq for explanation in explanations])

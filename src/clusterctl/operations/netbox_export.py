@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clusterctl.edges.netbox.api import NetboxApi, NetboxListing
 from clusterctl.edges.netbox.kept_records import ExportRecord, export_file, read_export_record
@@ -329,10 +330,13 @@ def _written(export: NodeExport, wanted: NetboxExport, api: NetboxApi, record: E
         _write_device(export, own, wanted, api)
         for change in own:
             record.settle(export.device.id, change.field, change.after)
-    for change in export.written:
-        if change.field.startswith("item "):
-            _write_item(export, change, api)
-            record.settle(export.device.id, change.field, change.after)
+    items = [change for change in export.written if change.field.startswith("item ")]
+    if new := [change for change in items if not change.item]:
+        _create_items(export, new, api)
+    for change in items:
+        if change.item:
+            _change_item(export, change, api)
+        record.settle(export.device.id, change.field, change.after)
     if export.mark:
         api.create(ENTRIES, entry_body(export.device.id, export.cause, export.remedy, export.mark))
     return Outcome(node=export.node, text=_words(export))
@@ -371,14 +375,27 @@ def _value(device: NetboxDevice, field: str, wanted: NetboxExport) -> str:
     return SET if field.removeprefix("tag ") in device.tags else ""
 
 
-def _write_item(export: NodeExport, change: ValueChange, api: NetboxApi) -> None:
-    name = change.field.removeprefix("item ")
-    if not change.item:
-        made = read_item(api.create(ITEMS, item_body(export.device.id, name, change.model, change.after)))
-    else:
-        body, etag = api.look(ITEMS, change.item)
-        if read_item(body).serial != change.before:
-            raise ConflictError(f"{name} was changed in NetBox meanwhile", where=export.node, remedy="run it again")
-        made = read_item(api.change(ITEMS, change.item, {"serial": change.after, "part_id": change.model[:50]}, etag))
-    if made.serial != change.after:
-        raise EdgeError(f"NetBox did not take the serial of {name}", where=export.node, remedy="look at it in NetBox")
+def _create_items(export: NodeExport, changes: Sequence[ValueChange], api: NetboxApi) -> None:
+    """Write all new items of a node by one request: a first export of a site has dozens for each node."""
+    bodies = [item_body(export.device.id, _item_name(one), one.model, one.after) for one in changes]
+    for change, made in zip(changes, api.create_all(ITEMS, bodies), strict=True):
+        _require_taken(export, change, made)
+
+
+def _change_item(export: NodeExport, change: ValueChange, api: NetboxApi) -> None:
+    body, etag = api.look(ITEMS, change.item)
+    if read_item(body).serial != change.before:
+        message = f"{_item_name(change)} was changed in NetBox meanwhile"
+        raise ConflictError(message, where=export.node, remedy="run it again")
+    wanted = {"serial": change.after, "part_id": change.model[:50]}
+    _require_taken(export, change, api.change(ITEMS, change.item, wanted, etag))
+
+
+def _require_taken(export: NodeExport, change: ValueChange, made: Mapping[str, Any]) -> None:
+    if read_item(made).serial != change.after:
+        message = f"NetBox did not take the serial of {_item_name(change)}"
+        raise EdgeError(message, where=export.node, remedy="look at it in NetBox")
+
+
+def _item_name(change: ValueChange) -> str:
+    return change.field.removeprefix("item ")

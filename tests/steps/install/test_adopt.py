@@ -174,11 +174,12 @@ def test_a_tool_that_fails_reports_no_serial(adopted: Adopted) -> None:
         (UntrustedError("another key"), Verdict.FAIL, Code.HOST_NOT_TRUSTED, True, "find out which machine has this"),
         (UnreachableError("no route"), Verdict.FAIL, Code.SSH_UNKNOWN, False, "see that n1 is up and its sshd answers"),
         (UnreachableError("no route", remedy="start sshd"), Verdict.FAIL, Code.SSH_UNKNOWN, False, "start sshd"),
+        (Ran(None, "", "", 30.0), Verdict.FAIL, Code.SSH_UNKNOWN, False, "see that n1 is up and its sshd answers"),
         (ParseError("half a line", remedy="look"), Verdict.INCONCLUSIVE, Code.NOT_MEASURED, False, "look"),
     ],
 )
 def test_why_a_host_is_not_proven(
-    adopted: Adopted, error: ClusterctlError, verdict: Verdict, code: Code, certain: bool, remedy: str
+    adopted: Adopted, error: ClusterctlError | Ran, verdict: Verdict, code: Code, certain: bool, remedy: str
 ) -> None:
     """Another key is certain and needs the operator; silence may pass; what cannot be understood is unmeasured."""
     finding = adopted.finding(Host({"cat": error}))

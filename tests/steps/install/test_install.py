@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
@@ -14,10 +17,10 @@ from clusterctl.fleet.errors import (
     UntrustedError,
 )
 from clusterctl.fleet.event import Stream
-from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding import Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports import Deadline, InstallState, LogEntry
+from clusterctl.ports import Deadline, HostAddress, InstallState, InstallStatus, InstallTarget, LogEntry, Ran
 from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
@@ -168,6 +171,25 @@ def test_a_lost_install_of_an_earlier_run_begins_again_once(book: SqlJournal) ->
     assert outcome.findings[0].verdict is Verdict.FAIL
 
 
+def test_a_lost_preparation_of_an_earlier_run_begins_again(book: SqlJournal) -> None:
+    """Its power was cut while the installer read it in: that is given back, and not the machine's failure."""
+
+    class Lost(FakeInstaller):
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            if self.states["n1"] is InstallState.PREPARING:
+                answer = {"n1": self._status("n1")}
+                self.states["n1"] = InstallState.FAILED
+                return answer
+            return super().observe(targets, deadline)
+
+    installer = Lost(states={"n1": InstallState.PREPARING})
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == [("release", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.PASS
+
+
 def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> None:
     """Installed but silent: the deadline ends the wait, with the reason."""
     outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], deadline=Deadline.after(1.5, timer=FakeTimer()))[
@@ -210,6 +232,30 @@ def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> N
     shell = FakeShell({}, error=AuthenticationError("refused"))
     install(book, FakeInstaller(), shell, ["n1"], deadline=Deadline.after(1.5, timer=FakeTimer()))
     assert shell.tries > 1
+
+
+@pytest.mark.parametrize("ended", [Ran(None, "", "", 20.0), Ran(1, "0b00-7\n", "no such file", 0.1)])
+@pytest.mark.parametrize("silent", [1, 10_000])
+def test_a_host_that_lets_us_in_and_does_not_answer_yet_is_waited_for(
+    book: SqlJournal, ended: Ran, silent: int
+) -> None:
+    """A crowded host takes the key before it runs a command: no name was reported, so it is no other host. One that
+    stays so is silent, and not another machine for good.
+    """
+
+    class Slow(FakeShell):
+        def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+            answer = super().run(host, argv, stdin, deadline)
+            return replace(answer, value=ended) if self.tries <= silent else answer
+
+    limit = Deadline.after(1.5, timer=FakeTimer())
+    outcome = install(book, FakeInstaller(), Slow({"n1": greeting("n1")}), ["n1"], deadline=limit)["n1"]
+    finding = outcome.findings[0]
+    if silent == 1:
+        assert finding.verdict is Verdict.PASS
+        return
+    assert (finding.code, finding.deterministic) == (Code.INSTALL_FAILED, False)
+    assert "it lets us in, and its first command" in finding.cause
 
 
 def test_the_wrong_host_name_fails(book: SqlJournal) -> None:

@@ -16,6 +16,7 @@ from clusterctl.fleet.errors import (
     EdgeError,
     InstallerBusyError,
     InstallerUnavailableError,
+    OutcomeUnknownError,
     RootDiskUnclearError,
     UnreachableError,
     UsageError,
@@ -127,7 +128,7 @@ def test_an_installer_that_is_busy_once_more_is_waited_for_as_long(site: Site) -
     class Twice(BusyInstaller):
         def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
             self._trouble()
-            self.seconds = self.timer.now() + 15 + 9.9 * 60
+            self.seconds = self.timer.now() + 2 * 15 + 9.9 * 60
             return super().prepare(target, deadline)
 
     assert site.finding(Twice(timer=site.timer, seconds=9.9 * 60)).verdict is Verdict.PASS
@@ -209,6 +210,29 @@ def test_a_machine_that_comes_back_is_started_three_times(site: Site) -> None:
     assert (finding.verdict, finding.code, finding.deterministic) == (Verdict.FAIL, Code.INSTALL_FAILED, True)
     assert "3 attempts failed; the last: deployment aborted" in finding.cause
     assert installer.calls == [("start", "n1")] * 3
+
+
+@pytest.mark.parametrize("state", [InstallState.INSTALLED, InstallState.RELEASING, InstallState.ERASING])
+def test_a_machine_that_is_given_back_by_an_operator_costs_no_attempt(site: Site, state: InstallState) -> None:
+    """It was begun, and is given back by hand: all three attempts are left, of which each fails here."""
+    taken: list[str] = []
+
+    class TakenBack(ComesBack):
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            if self.calls and not taken:
+                taken.append("n1")
+                self.states["n1"] = state
+            elif self.states["n1"] is state:
+                self.states["n1"] = InstallState.READY
+            return super().observe(targets, deadline)
+
+    site.shell = FakeShell({})
+    report = InstallStatus(InstallState.READY, failure=FailureKind.MACHINE)
+    installer = TakenBack({"n1": InstallState.READY}, report=report)
+    assert "3 attempts failed" in site.finding(installer).cause
+    assert installer.calls == [("start", "n1")] * 4
 
 
 def test_a_machine_that_comes_back_for_a_final_reason_is_started_once(site: Site) -> None:
@@ -401,6 +425,27 @@ def killed_during(book: SqlJournal, act: Act) -> None:
     killed = book.claim([NodeId("id-n1")], "killed").granted
     IntentLog(book, killed).intend(NodeId("id-n1"), act, "SN-n1")
     book.release(killed.values())
+
+
+def test_a_start_with_a_lost_answer_is_looked_at_twice(site: Site) -> None:
+    """The request may be at work in the installer, which shows the machine ready once more: it is not started again."""
+
+    class Slow(FakeInstaller):
+        def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+            self.calls.append(("start", target.name))
+            raise OutcomeUnknownError("504")
+
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            answer = super().observe(targets, deadline)
+            if self.calls and self.states["n1"] is InstallState.READY:
+                self.states["n1"] = InstallState.INSTALLING
+            return answer
+
+    installer = Slow({"n1": InstallState.READY})
+    assert site.finding(installer).verdict is Verdict.PASS
+    assert installer.calls == [("start", "n1")]
 
 
 @pytest.mark.parametrize(

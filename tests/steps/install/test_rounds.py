@@ -26,7 +26,7 @@ from clusterctl.ports.install import FailureKind, InstallError
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
-from clusterctl.steps.install.rounds import AT_ONCE
+from clusterctl.steps.install.rounds import AT_ONCE, AWAY_S
 from clusterctl.steps.install.step import Install, InstallServices
 from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
@@ -237,6 +237,32 @@ def test_an_installer_that_is_away_fails_nothing_and_its_time_does_not_count(boo
         *["the region does not run: waiting until it answers (start it)"] * 2,
         *["the installer answers again, after 25 minutes"] * 2,
     ]
+
+
+@pytest.mark.parametrize(("away_s", "verdict"), [(4 * 3600, Verdict.PASS), (4 * 3600 + 60, Verdict.INCONCLUSIVE)])
+def test_an_installer_that_is_away_is_waited_for_four_hours(book: SqlJournal, away_s: float, verdict: Verdict) -> None:
+    """A region controller is installed again in an afternoon: the run is still there. One that needs longer is to blame."""
+    timer = FakeTimer()
+    away = AwayInstaller(timer=timer, seconds=away_s)
+    (outcome,) = Run(book, ["n1"]).outcomes(away, Deadline.after(1200, timer=timer), AWAY_S)
+    assert outcome.findings[0].verdict is verdict
+
+
+def test_a_machine_that_is_done_just_in_time_is_installed(book: SqlJournal) -> None:
+    """It is seen as installed half a second before the time is over."""
+    timer = FakeTimer()
+
+    class InTime(NeverDone):
+        def observe(
+            self, targets: Sequence[InstallTarget], deadline: Deadline
+        ) -> Mapping[str, Observed[InstallStatus]]:
+            if timer.now() >= 200:
+                self.states["n1"] = InstallState.INSTALLED
+            return super().observe(targets, deadline)
+
+    installer = InTime({"n1": InstallState.READY})
+    (outcome,) = Run(book, ["n1"]).outcomes(installer, Deadline.after(200.5, timer=timer))
+    assert outcome.findings[0].verdict is Verdict.PASS
 
 
 def test_an_installer_that_stays_away_is_no_machines_failure(book: SqlJournal) -> None:

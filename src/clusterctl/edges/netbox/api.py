@@ -125,6 +125,13 @@ class NetboxApi:
         """Create one object, and return it. Raise `OutcomeUnknownError` where the answer was lost."""
         return self._object([self._request(page).post(dict(body))], page)
 
+    def create_all(self, page: str, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Create objects by one request, all of them or none, and return them in this order. Raises as `create`."""
+        made = self._request(page).post([dict(body) for body in bodies])
+        if not isinstance(made, list) or len(made) != len(bodies):
+            raise ParseError(f"NetBox's answer is no list of {len(bodies)} objects of {page}", where=self.url)
+        return [self._object([one], page) for one in made]
+
     def _object(self, answers: Iterable[Any], page: str) -> Mapping[str, Any]:
         found = next(iter(answers), None)
         if not isinstance(found, dict):

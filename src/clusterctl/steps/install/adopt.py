@@ -19,7 +19,7 @@ from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl.steps.executor.step import StepOutcome, StepRunner
-from clusterctl.steps.install.confirm import GREETING, DiskProver
+from clusterctl.steps.install.confirm import DiskProver, greet
 
 ANSWER_S = 30.0
 """Seconds for one answer of a host."""
@@ -113,7 +113,7 @@ class Adopt:
         if not node.adopted or host is None:
             return StepOutcome.of(node, _not_adopted(node))
         shell = self._services.shell
-        greeting = shell.run(host, GREETING, b"", deadline.within(ANSWER_S))
+        greeting = greet(shell, host, deadline.within(ANSWER_S))
         serial = read_serial(shell, host, deadline)
         evidence = (*greeting.evidence, *serial.evidence)
         finding = _judge(node, host, serial.value, greeting.value.stdout)

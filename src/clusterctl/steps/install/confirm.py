@@ -194,6 +194,17 @@ HOST_S = 20.0
 GREETING = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/hostname")
 
 
+def greet(shell: Shell, host: HostAddress, deadline: Deadline) -> Observed[Ran]:
+    """Return what the host prints as its boot id and its name. Raises `UnreachableError` where it did not come to that:
+    a host that lets us in may still boot, and has then not reported another name.
+    """
+    ran = shell.run(host, GREETING, b"", deadline)
+    if ran.value.exit_status == 0:
+        return ran
+    ended = "did not answer" if ran.value.exit_status is None else f"ended with exit code {ran.value.exit_status}"
+    raise UnreachableError(f"it lets us in, and its first command {ended}", where=host.name)
+
+
 @dataclass(frozen=True, slots=True)
 class HostAccess:
     """How the installed host lets us in: made before the install, so that its first answer can be verified."""
@@ -263,7 +274,7 @@ class HostVerifier:
         return StepOutcome(outcome.node, findings, evidence, facts)
 
     def _greet(self, job: InstallJob, deadline: Deadline) -> Observed[Ran]:
-        return self.shell.run(self._host(job), GREETING, b"", deadline)
+        return greet(self.shell, self._host(job), deadline)
 
     def _host(self, job: InstallJob) -> HostAddress:
         address = job.status.value.addresses[0]

@@ -55,7 +55,7 @@ def network_unknown(node: NodeState, error: UsageError) -> StepOutcome:
 
 
 _OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})
-_OVER = frozenset({InstallState.INSTALLED, InstallState.FAILED, InstallState.RELEASING, InstallState.ERASING})
+_OVER = frozenset({InstallState.INSTALLED, InstallState.RELEASING, InstallState.ERASING})
 """States in which the act before has had its effect, or is no longer what the installer works on."""
 BEGINS = {InstallState.ABSENT: Act.INSTALL_PREPARE, InstallState.READY: Act.INSTALL_START}
 """By the state in which a machine waits for us: the act that brings it on."""
@@ -116,6 +116,8 @@ class InstallJob:
         self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
+        if status.value.state is not InstallState.INSTALLED:
+            self.unreachable = ""
         self.last = status
         if status.value.state in _OVER or BEGINS.get(status.value.state, self._tried) is not self._tried:
             self._tried = None

@@ -30,6 +30,7 @@ LOOK_S = 320.0
 AWAY_S = 4 * 3600.0
 """Seconds for which an installer that does not answer is waited for, without counting."""
 WAKE_S = 0.2
+"""Seconds until it is noticed, while an act runs, that the run was stopped."""
 
 T = TypeVar("T")
 Statuses = Mapping[str, Observed[InstallStatus]]
@@ -163,7 +164,7 @@ class Rounds:
             if self._running:
                 wait(self._running, timeout=min(left, WAKE_S), return_when=FIRST_COMPLETED)
             else:
-                self._deadline.timer.wait(self._deadline.cancelled, min(left, WAKE_S))
+                self._deadline.timer.wait(self._deadline.cancelled, left)
 
     def _collect(self) -> Iterator[StepOutcome]:
         """Yield the outcomes of what has ended."""
