@@ -1,9 +1,10 @@
 """What `clusterctl check` costs the controller for each host, counted as processor time of this process alone.
 
-    python -m benchmarks.check_cpu [--hosts 100] [--answer-s 0]
+    python -m benchmarks.check_cpu [--hosts 100] [--answer-s 0] [--at-once 256]
 
 One sshd on this machine stands for every host. It sends the recorded answer of a healthy node with eight GPUs,
-`--answer-s` seconds after it was asked: a real host takes about ten. All the rest is the product: site, journal,
+`--answer-s` seconds after it was asked: a real host takes about ten. `--at-once`: hosts that are asked at the same
+time. All the rest is the product: site, journal,
 sessions, checks. `check_hosts` runs the same over a lab, with which this machine is busy, too.
 """
 
@@ -71,9 +72,11 @@ def described(number: int) -> list[NewEvent]:
     ]
 
 
-def site_of(folder: Path, hosts: int) -> SiteContext:
+def site_of(folder: Path, hosts: int, at_once: int) -> SiteContext:
     """Return a site of so many gold nodes, at most 250."""
     write_ready_site(folder)
+    with (folder / "site.yml").open("a") as file:
+        file.write(f"parallel: {{checks: {at_once}}}\n")
     rows = "".join(f"node{at:03d},10.0.0.{at}\n" for at in range(1, hosts + 1))
     (folder / "bmcs.csv").write_text(f"name,bmc_address\n{rows}")
     context = open_site(folder)
@@ -86,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=100)
     parser.add_argument("--answer-s", type=float, default=0.0)
+    parser.add_argument("--at-once", type=int, default=256)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         site, keys = Path(folder) / "site", Path(folder) / "sshd"
@@ -97,7 +101,7 @@ def main() -> None:
         command = f"{shutil.which('cat')} >/dev/null; {slow}cat {answer}"
         server = Sshd(keys, options="MaxStartups 300\n", command=command)
         print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {options.hosts} hosts")
-        with server, closing(site_of(site, options.hosts).journal):
+        with server, closing(site_of(site, options.hosts, options.at_once).journal):
             for what in ("first check", "second check"):
                 context = open_site(site)
                 with closing(context.journal), ParamikoShell(CLOCK, Origin.SIMULATED) as shell:

@@ -6,9 +6,10 @@ controller for one judgement.
 The node's program runs on this machine with the watch's probes. Our own programs really run, on what this machine
 has; other tools are replaced by `cat` of recorded output for so many GPUs and adapters. The figures are thus our own
 cost, and that of starting the programs; what nvidia-smi, perfquery and dmesg take themselves can only be measured on
-a GPU host. The cheapest of all sessions is the figure: other work on the machine makes the rest dearer. A load has
-three sessions, each behind the supervisor: one runs the sampler, one waits until that has begun, and one reads the
-node after the load; the reading before it is mostly that of the load before. sshd and sudo are not in it. The sampler
+a GPU host. The cheapest of all sessions is the figure: other work on the machine makes the rest dearer. The first of
+the loads that follow each other has three sessions, each behind the supervisor: one runs the sampler, one waits until
+that has begun, and one reads the node after the load. The others have the last of them alone: the sampler goes on, and
+the reading before a load is that after the load before. sshd and sudo are not in it. The sampler
 reads ordinary files laid out as sysfs is, of 8 adapters, 240 PCIe devices with AER and 32 memory modules; what the
 drivers of real files take is not in it, nor nvidia-smi's own time.
 """
@@ -57,10 +58,10 @@ def main() -> None:
     begun = short - SHORT_S * rate
     print(f"sampler: {1000 * begun:.0f} ms for its start and end, {100 * rate:.2f} % of a core meanwhile")
     for seconds in LOADS_S:
-        share = (node + 2 * start + begun) / seconds + rate
-        print(
-            f"  {100 * share:6.2f} % of a core over a load of {seconds} s, {100 * node / seconds:.2f} of it the reading"
-        )
+        first, later = (100 * (fixed / seconds + rate) for fixed in (node + 2 * start + begun, node))
+        print(f"  {later:6.2f} % of a core over a load of {seconds} s, {first:.2f} % where it is the first")
+    alone, whole = (fixed / (0.01 - rate) for fixed in (node, node + 2 * start + begun))
+    print(f"1 % of a core from {alone:.0f} s on; where it is the first from {whole:.0f} s on")
     print(f"controller: {1000 * controller:.1f} ms of processor time for a judgement")
 
 

@@ -125,7 +125,10 @@ class Running:
         return load_samples.begun(self.address)
 
     def document(self) -> str:
-        return load_samples.ask(self.address, b"end\n", PATIENCE_S).decode()
+        return load_samples.ask(self.address, b"document\n", PATIENCE_S).decode()
+
+    def end(self) -> None:
+        load_samples.ask(self.address, b"end\n", PATIENCE_S)
 
     def samples(self) -> LoadSamples:
         return parse_load_samples(self.document())

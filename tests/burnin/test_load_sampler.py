@@ -32,6 +32,7 @@ def test_a_quiet_load(node: FakeNode, address: str) -> None:
     with sampling(node, address) as running:
         settle(node)
         samples = running.samples()
+        running.end()
         assert running.process.wait(PATIENCE_S) == 0
     assert (samples.counters, samples.errors, samples.kernel.lines) == ((), {}, ())
     assert samples.kernel.whole
@@ -79,6 +80,32 @@ def test_what_happens_in_the_middle_has_its_second(node: FakeNode, address: str)
     assert (hot.high, hot.low) == (108.5, 60.0)
 
 
+def test_the_next_load_has_nothing_of_the_one_before(node: FakeNode, address: str) -> None:
+    """One sampler serves the loads of a suite; what rose between two documents is of the second load."""
+    with sampling(node, address) as running:
+        settle(node)
+        node.log(4, XID)
+        node.count("class/infiniband/mlx5_1/ports/1/counters/link_downed", 4)
+        node.heat(0, 108.5)
+        settle(node)
+        first = running.samples()
+        node.heat(0, 60)
+        node.count("class/infiniband/mlx5_1/ports/1/counters/link_downed", 6)
+        settle(node)
+        second = running.samples()
+        assert running.process.poll() is None
+    assert [one.rose for one in first.counters] == [1]
+    assert len(first.kernel.lines) == 1
+    assert [(one.part, one.counter, one.rose) for one in second.counters] == [("mlx5_1", "link_downed", 2)]
+    assert [at < 0 for at, *_ in second.kernel.lines] == [True]
+    assert second.kernel.whole
+    assert second.kernel.earlier > 0
+    (cold,) = [one for one in second.highs("adapter") if one.part == "mlx5_0"]
+    assert cold.high == 60.0
+    assert second.read == first.read
+    assert second.began >= first.began
+
+
 def test_a_source_that_cannot_be_read_stops_no_other(node: FakeNode, address: str) -> None:
     """No kernel log, an nvidia-smi that fails, a counter without a number: each is named, the rest is read."""
     (node.root / "dev/kmsg").unlink()
@@ -99,6 +126,13 @@ def test_a_second_sampler_takes_the_place_of_the_first(node: FakeNode, address: 
         assert old.process.wait(PATIENCE_S) == 0
         assert new.begun()  # the first answer may have been the old one's
         assert new.samples().seconds < PATIENCE_S
+
+
+def test_a_sampler_answers_to_its_own_name(node: FakeNode, address: str) -> None:
+    """One that ends does not answer for the one that begins: a load would start before it is sampled."""
+    with sampling(node, address):
+        assert load_samples.ask(f"\0{address}", b"ready \n", PATIENCE_S) == b"ready \n"
+        assert load_samples.ask(f"\0{address}", b"ready a\n", PATIENCE_S) == b""
 
 
 def test_it_ends_by_itself(node: FakeNode, address: str) -> None:

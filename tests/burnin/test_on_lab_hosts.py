@@ -24,6 +24,7 @@ from clusterctl_burnin.probe import Readings, argv_for, parse_readings
 from clusterctl_burnin.probes.ibstat import compute_adapters
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import SweepFindings, judge, sweep
+from lab.tests.lab_kit import eventually
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, UtcClock, lab_hosts, needs_lab
 from tests.fleet.skus import H100_X8
 from tests.lab_data import lab_limits
@@ -39,6 +40,10 @@ LIMITS = lab_limits()
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     with lab_hosts(tmp_path_factory.mktemp("lab"), 4) as running:
         yield running
+
+
+SAMPLERS = "grep -als load-sample[r] /proc/[0-9]*/cmdline || true"
+"""Prints the files of those that run."""
 
 
 def swept(hosts: Hosts, name: str) -> tuple[Readings, SweepFindings]:
@@ -66,14 +71,20 @@ def node_watch(hosts: Hosts) -> NodeWatch:
 
 
 def test_a_load_is_sampled_and_nothing_is_left(hosts: Hosts) -> None:
-    """A sampler runs on the host while the load does, and ends with it; a quiet load has one finding, which names it."""
+    """One sampler runs on the host while its loads do, and ends with them; a quiet load has one finding, which names it."""
     node, watch = under_test(hosts, "node002"), node_watch(hosts)
     started = watch.begin(node, Deadline.after(300))
-    assert "load-sampler" in hosts.sh("node002", "grep -aohs load-sample[r] /proc/[0-9]*/cmdline || true")
+    assert hosts.sh("node002", SAMPLERS).strip()
     watch.end(node, "gpu_load", started, Deadline.after(300))
     assert [(one.check, one.verdict) for one in node.watched] == [("load_watch", Verdict.PASS)], node.watched
     assert ", sampled " in node.watched[0].cause
-    assert "load-sampler" not in hosts.sh("node002", "grep -aohs load-sample[r] /proc/[0-9]*/cmdline || true")
+    running = hosts.sh("node002", SAMPLERS)
+    again = watch.begin(node, Deadline.after(300))
+    assert hosts.sh("node002", SAMPLERS) == running
+    watch.end(node, "stress_ng", again, Deadline.after(300))
+    assert [one.verdict for one in node.watched] == [Verdict.PASS] * 2, node.watched
+    watch.finish(node)
+    assert eventually(lambda: not hosts.sh("node002", SAMPLERS).strip())
 
 
 def test_a_sweep_of_a_healthy_host(hosts: Hosts) -> None:

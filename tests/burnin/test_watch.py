@@ -400,6 +400,20 @@ def test_a_followed_log_replaces_what_the_ring_lost() -> None:
     assert (Verdict.INCONCLUSIVE, Code.KERNEL_LOG_CUT) in bad(readings(), late).values()
 
 
+def test_a_sampler_that_goes_on_has_the_messages_since_the_reading_before_the_load() -> None:
+    """It began with this load after the log was read, in one session: its last messages of before complete the log."""
+    storm = "".join(f"kern  :info  : [Fri Jan  2 03:20:00 2026] storm {at}\n" for at in range(10))
+    xid = XID.partition("] ")[2].strip()
+    lines = [[-20.0, "kern", "warn", "NVRM: Xid (PCI:0000:1b:00): 48, of the load before"], [-2.0, "kern", "warn", xid]]
+    kernel = {"lines": lines, "lost": 0, "dropped": 0, "error": "", "earlier": 30.0}
+    then = after(dmesg=lambda _: storm, load_samples=sampled(kernel=kernel, began=START.timestamp() + 5))
+    assert bad(readings(), then) == {("kernel_log", "gpu 0"): (Verdict.FAIL, Code.XID)}
+    short = after(
+        dmesg=lambda _: storm, load_samples=sampled(kernel={**kernel, "earlier": 3.0}, began=START.timestamp() + 5)
+    )
+    assert (Verdict.INCONCLUSIVE, Code.KERNEL_LOG_CUT) in bad(readings(), short).values()
+
+
 def test_counters_that_begin_again_prove_nothing() -> None:
     """A GPU that was reset, a port whose counters were cleared: INCONCLUSIVE on that part."""
     before = readings(

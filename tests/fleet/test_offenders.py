@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.reporting.offenders import KINDS, Offenders, offenders
+from clusterctl.fleet.reporting.offenders import ENDS, OFFENCE, Offenders, offenders
 from tests.events import new_event, written
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -67,11 +67,11 @@ def test_old_deeds_are_forgotten() -> None:
 
 
 def test_each_order_that_leads_out_of_quarantine_ends_the_time_out() -> None:
-    """Release, revalidation and reinstallation, as the journal is read: by `KINDS`. A healthy node's ends nothing."""
+    """Release, revalidation and reinstallation, as the journal is read: by `OFFENCE` and `ENDS`. A healthy node's ends nothing."""
     for ending in (released, revalidated, reinstalled):
         before = ending("n1", day(27))  # it was quarantined before the window began
         events = [part for n in (20, 10) for part in (quarantined("n1", day(n)), ending("n1", day(n - 1)))]
-        read = [one for one in (before, *events) if one.kind in KINDS]
+        read = [one for one in (before, *events) if one.kind in (OFFENCE, *ENDS)]
         assert [one.out for one in found(*read).nodes] == [timedelta(days=1 + 1 + 1)]
     gold = [revalidated("n1", day(27), was="gold"), quarantined("n1", day(3)), quarantined("n1", day(2))]
     assert [one.out for one in found(*gold).nodes] == [timedelta(days=3)]

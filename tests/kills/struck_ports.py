@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -47,7 +48,7 @@ from clusterctl.ports import (
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.certificates import CertificateBmcs
-from clusterctl.ports.journal import JournalHealth
+from clusterctl.ports.journal import Append, JournalHealth
 from clusterctl.ports.services import ServiceBmcs
 from tests.events import data_of
 from tests.kills.seams import Seams
@@ -68,19 +69,40 @@ class StruckJournal:
 
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
         with self.seams.around(append_name(events)):
-            written = self.inner.append(events, claim=claim)
-            for event in written:
-                act = data_of(event).get("act", "") if event.kind is Kind.ACT_INTENDED else ""
-                target = data_of(event).get("target", "") if act else ""
-                self.seams.diary.write(
-                    seq=event.seq,
-                    stream=event.stream,
-                    subject=event.subject,
-                    kind=event.kind.value,
-                    act=act,
-                    target=target,
-                )
+            return self._noted(self.inner.append(events, claim=claim))
+
+    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | Exception]:
+        with ExitStack() as stack:
+            for one in appends:
+                stack.enter_context(self.seams.around(append_name(one.events)))
+            written = self.inner.append_each(appends)
+            for events in written:
+                if not isinstance(events, Exception):
+                    self._noted(events)
         return written
+
+    def _noted(self, written: tuple[Event, ...]) -> tuple[Event, ...]:
+        for event in written:
+            act = data_of(event).get("act", "") if event.kind is Kind.ACT_INTENDED else ""
+            target = data_of(event).get("target", "") if act else ""
+            self.seams.diary.write(
+                seq=event.seq,
+                stream=event.stream,
+                subject=event.subject,
+                kind=event.kind.value,
+                act=act,
+                target=target,
+            )
+        return written
+
+    def changed(self, kinds: Collection[Kind], seq: int) -> Collection[NodeId]:
+        return self.inner.changed(kinds, seq)
+
+    def last_seq(self) -> int:
+        return self.inner.last_seq()
+
+    def states_of(self, nodes: Iterable[NodeId]) -> Mapping[NodeId, NodeState]:
+        return self.inner.states_of(nodes)
 
     def store(self, evidence: Iterable[Evidence]) -> None:
         with self.seams.around("store"):
@@ -143,8 +165,10 @@ class StruckJournal:
     def histories(self, nodes: Collection[NodeId], kinds: Collection[Kind]) -> Iterator[Event]:
         return self.inner.histories(nodes, kinds)
 
-    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        return self.inner.recent(kinds, since)
+    def recent(
+        self, kinds: Collection[Kind], since: datetime, subjects: Collection[str] | None = None
+    ) -> Iterator[Event]:
+        return self.inner.recent(kinds, since, subjects)
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
         return self.inner.later(kinds, seq)

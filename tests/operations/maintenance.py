@@ -26,7 +26,7 @@ from clusterctl.operations.maintenance_status import read
 from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.operations.serial import to_data
-from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.ports import Append, Claim, Deadline, Journal
 from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use, is_returnable
 from tests.cli.nights import write
 from tests.fake_timer import FakeTimer
@@ -74,6 +74,12 @@ class MortalJournal:
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
         self._life.require()
         found = self._journal.append(events, claim=claim)
+        self._life.boundary()
+        return found
+
+    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | Exception]:
+        self._life.require()
+        found = self._journal.append_each(appends)
         self._life.boundary()
         return found
 

@@ -108,7 +108,7 @@ def exported(*nodes: NodeState, steps: Sequence[Event] = ()) -> Samples:
         offenders=NONE,
         journal=JournalHealth(4096, 7, NOW, 2),
     )
-    return samples(exposition(found).decode())
+    return samples(exposition(found))
 
 
 def test_a_node_has_one_figure_for_each_check_its_worst_part() -> None:
@@ -166,12 +166,12 @@ def test_a_service_reads_what_has_changed(tmp_path: Path) -> None:
     """Each answer is that of a reader that reads all nodes: after a decision, and without any change."""
     context = open_site(write(tmp_path))
     kept = FleetMetrics(context)
-    timestamps = re.compile(rb"clusterctl_(metrics_timestamp|journal_bytes).*")
+    timestamps = re.compile(r"clusterctl_(metrics_timestamp|journal_bytes).*")
 
     def same() -> Samples:
-        first, second = kept.export(), export(context)
-        assert timestamps.sub(b"", first) == timestamps.sub(b"", second)
-        return samples(first.decode())
+        first, second = kept.text(), export(context)
+        assert timestamps.sub("", first) == timestamps.sub("", second)
+        return samples(first)
 
     before = same()
     assert same().keys() == before.keys()
@@ -188,7 +188,7 @@ def test_nodes_that_are_read_in_advance_are_those_of_the_first_answer(tmp_path: 
     kept.read_all(lambda: True)
     kept.read_all(lambda: False)
     assert sorted(one.name for one in kept.figures()) == sorted(state.name for state in context.journal.states())
-    assert samples(kept.export().decode()).keys() == samples(export(context).decode()).keys()
+    assert samples(kept.text()).keys() == samples(export(context)).keys()
     context.journal.close()
     name = 'n1"\n# HELP x\r\u2028'
     assert list(exported(node(name, finding("heat", "gpu 0", 60)))["clusterctl_burnin_figure"]) == [
@@ -228,10 +228,10 @@ def test_an_installed_node_has_the_parts_of_its_sku_and_roles(tmp_path: Path) ->
     counts = {("n1", "gpu"): machine.gpu_count, ("n1", "adapter"): machine.hca_count}
     assert all(counts.values())
     nodes = [figures_of(state, promised.of(state)) for state in states]
-    assert samples(export(context).decode())["clusterctl_expected_zpool"] == {("n1", "scratch"): 1}
+    assert samples(export(context))["clusterctl_expected_zpool"] == {("n1", "scratch"): 1}
     context.journal.close()
     found = FleetSnapshot("s", NOW, nodes, (), (), None, None, NONE, JournalHealth(0, 0, None, 0))
-    assert samples(exposition(found).decode())["clusterctl_expected_parts"] == counts
+    assert samples(exposition(found))["clusterctl_expected_parts"] == counts
 
 
 def test_the_command_prints_and_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,7 +258,7 @@ def test_the_page_lists_each_metric() -> None:
     listed = {f"clusterctl_{name}" for row in rows for name in re.findall(r"`(\w+)`", row)}
     health = JournalHealth(0, 0, None, 0)
     found = FleetSnapshot("s", NOW, (), (), (), NightRecord(NOW), Spares(0, 0, 0), NONE, health, due=NOW)
-    assert listed == {line.split()[2] for line in exposition(found).decode().splitlines() if line.startswith("# HELP")}
+    assert listed == {line.split()[2] for line in exposition(found).splitlines() if line.startswith("# HELP")}
 
 
 def test_prometheus_takes_each_metric_of_the_page_once() -> None:
@@ -266,7 +266,7 @@ def test_prometheus_takes_each_metric_of_the_page_once() -> None:
     role = yaml.safe_load((ROOT / "roles/prometheus/vars/main.yml").read_text())
     health = JournalHealth(0, 0, None, 0)
     found = FleetSnapshot("s", NOW, (), (), (), None, Spares(0, 0, 0), NONE, health, due=NOW)
-    names = {line.split()[2] for line in exposition(found).decode().splitlines() if line.startswith("# HELP")}
+    names = {line.split()[2] for line in exposition(found).splitlines() if line.startswith("# HELP")}
     assert {f"clusterctl_{name}" for name in role["__prometheus_page_metrics"]} == names
 
 
@@ -290,7 +290,7 @@ def test_links_incidents_and_jobs_are_those_of_the_journal(tmp_path: Path) -> No
     )
     assert run(["notify", "send", "--site", str(site)]) == 0
     context = open_site(site)
-    found = samples(export(context).decode())
+    found = samples(export(context))
     context.journal.close()
     assert found["clusterctl_links"] == {("bad",): 3, ("judged",): 8, ("proven",): 6}
     assert found["clusterctl_bad_links"] == {("flapping", "A01", "fail"): 2, ("overheated", "B07", "fail"): 1}
@@ -308,9 +308,7 @@ def test_a_bound_without_limits_is_never_the_worst() -> None:
 
 def lines_of(context: SiteContext) -> list[str]:
     """The exposition, without the moment of the answer."""
-    return [
-        line for line in export(context).decode().splitlines() if not line.startswith("clusterctl_metrics_timestamp")
-    ]
+    return [line for line in export(context).splitlines() if not line.startswith("clusterctl_metrics_timestamp")]
 
 
 def without_record(context: SiteContext) -> list[str]:

@@ -115,17 +115,20 @@ def _added(before: Readings, after: Readings, samples: LoadSamples | None) -> Ad
     if samples is None:
         return added
     followed: dict[str, deque[str]] = {}
+    read = min(0.0, before.result(DMESG).started.timestamp() - samples.began)
     for second, facility, level, text in samples.kernel.lines:
+        if second < read:
+            continue  # in the reading before the load
         at = datetime.fromtimestamp(samples.began + second, UTC)
         stamp = f"{facility:6}:{level:6}: [{at:%a %b %e %H:%M:%S %Y}"
-        followed.setdefault(text, deque()).append(f"{stamp}, second {second:.0f} of the load] {text}")
+        followed.setdefault(text, deque()).append(f"{stamp}, second {max(0.0, second):.0f} of the load] {text}")
     lines = []
     for line in added.lines:
         same = followed.get(line.partition("] ")[2])
         lines.append(same.popleft() if same else line)
     if not added.overrun:
         return AddedLines(tuple(lines), overrun=False)
-    whole = samples.kernel.whole and before.result(DMESG).started.timestamp() >= samples.began
+    whole = samples.kernel.whole and read >= -samples.kernel.earlier
     return AddedLines((*(line for rest in followed.values() for line in rest), *lines), overrun=not whole)
 
 

@@ -1,4 +1,4 @@
-"""What the checks share of a load's samples: the program that runs in parallel with the load, and what it printed."""
+"""What the checks share of a load's samples: the program that runs in parallel with the loads, and what it printed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from clusterctl.formats.host.load_samples import LoadSamples, parse_load_samples
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 LOAD_SAMPLES = Probe("load_samples", ("load-samples",), timeout=30.0, max_bytes=8 << 20)
-"""Read after the load only: it ends the sampler."""
-SAMPLER_BEGUN = Probe("load_sampler_begun", ("load-samples", "ready"), timeout=30.0, max_bytes=4096)
-"""Before the load: it waits until the sampler runs."""
+"""Read after the load only: what the sampler reads then is of the next load."""
 LONGEST_S = 48 * 3600
-"""No load lasts longer."""
+"""No suite lasts longer."""
 _AGAIN = "run the burn-in again"
 _WHAT = {"gpu": "the GPUs", "pci": "PCIe errors", "adapter": "the adapters' temperatures"}
 
 
-def sampler(interval: float, slow: float) -> Probe:
+def sampler_begun(name: str) -> Probe:
+    """Return what waits before a load until the sampler of that name runs."""
+    return Probe("load_sampler_begun", ("load-samples", "ready", name), timeout=30.0, max_bytes=4096)
+
+
+def sampler(interval: float, slow: float, name: str) -> Probe:
     """Return the program that samples every `interval` seconds, and every `slow` seconds what costs more."""
-    argv = ("load-sampler", f"{interval:g}", f"{slow:g}", str(LONGEST_S))
+    argv = ("load-sampler", f"{interval:g}", f"{slow:g}", str(LONGEST_S), name)
     return Probe("load_sampler", argv, timeout=float(LONGEST_S + 60), max_bytes=4096)
 
 

@@ -38,6 +38,6 @@ def metrics(*, file: Path | None, targets: Path | None, folder: Path) -> None:
     if targets is not None:
         echo(f"written: {targets}, {write_targets(context, targets)} targets", err=True)
     if file is None and targets is None:
-        echo(export(context).decode(), nl=False)
+        echo(export(context), nl=False)
     if file is not None:
         echo(f"written: {file}, {write(context, file)} bytes", err=True)

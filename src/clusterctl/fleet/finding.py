@@ -84,10 +84,16 @@ class Evidence:
     at: datetime
     origin: Origin
     content: bytes
+    _digest: Digest | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def digest(self) -> Digest:
-        """SHA-256 over all fields: equal evidence is stored once."""
+        """SHA-256 over all fields: equal evidence is stored once. Computed once, since many nodes may share it."""
+        if self._digest is None:
+            object.__setattr__(self, "_digest", self._computed())
+        return self._digest  # type: ignore[return-value]  # set above
+
+    def _computed(self) -> Digest:
         from hashlib import sha256  # noqa: PLC0415 - it loads OpenSSL, 3.5 MiB, which commands without evidence spare
 
         head = f"{self.source}\x00{self.where}\x00{self.at.isoformat()}\x00{self.origin.value}"

@@ -28,9 +28,9 @@ from clusterctl.operations.accounts import rotator
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import limits_for
-from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
+from clusterctl.operations.known_hosts import KnownHosts
 from clusterctl.operations.known_serials import KnownSerials
 from clusterctl.operations.site_facts import never_installed, state_dir
 from clusterctl.ports import Deadline, HostAddress
@@ -216,7 +216,7 @@ class StepFactory:
         journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
-        wiring = Wiring(plan, partial(fabric_hosts, journal), limits_for(self._site).value("broken_links_max"))
+        wiring = Wiring(plan, self._known_hosts.adapters, limits_for(self._site).value("broken_links_max"))
         settle_s = self._settings.timing.link_training_s
         step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s, self.link_collector())
         ethernet = contents.ethernet_plan(self._site)
@@ -345,6 +345,10 @@ class StepFactory:
         return BmcProbe(self._adapters.bmcs, self._site.bmc_address)
 
     @cached_property
+    def _known_hosts(self) -> KnownHosts:
+        return KnownHosts(self._context.journal)
+
+    @cached_property
     def _ssh(self) -> SshAccess:
         return SshAccess(self._settings.ssh.user, self._site.path(self._settings.ssh.private_key))
 
@@ -360,7 +364,7 @@ class StepFactory:
         )
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-        return role_variables(self._context, self._ssh, hosts)
+        return role_variables(self._context, self._known_hosts(), hosts)
 
     def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
         plays = self._adapters.playbooks.run(

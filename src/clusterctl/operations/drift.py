@@ -15,6 +15,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.host_configuration import role_variables
+from clusterctl.operations.known_hosts import KnownHosts
 from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.configure.step import plays_before
@@ -75,7 +76,7 @@ def read(context: SiteContext, limit: tuple[str, ...], control: Control) -> Drif
     skipped |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
     asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
     with closing(context.adapters(Access.CHECK)) as adapters:
-        found = tuple(_read(context, adapters.playbooks, reach, asked, control.cancelled))
+        found = tuple(_read(context, adapters.playbooks, asked, control.cancelled))
     return DriftReport(nodes=found, skipped=skipped, complete=not lost, cancelled=control.cancelled.is_set())
 
 
@@ -93,17 +94,17 @@ def select(context: SiteContext, limit: tuple[str, ...]) -> tuple[list[NodeState
 def _read(
     context: SiteContext,
     playbooks: Playbooks,
-    reach: SshAccess,
     asked: Sequence[tuple[NodeState, HostAddress]],
     cancelled: threading.Event,
 ) -> Iterator[NodeDrift]:
     """Read in batches, as the step configures; a host without a report is unmeasured."""
     settings = context.site.settings
+    known = KnownHosts(context.journal)
     size = settings.batch.configure
     for at in range(0, len(asked), size):
         nodes, hosts = zip(*asked[at : at + size], strict=True)
         deadline = Deadline.after(float(settings.deadlines.configure), cancelled)
-        variables = {**role_variables(context, reach, hosts), **plays_before(nodes)}
+        variables = {**role_variables(context, known(), hosts), **plays_before(nodes)}
         yield from _batch(playbooks, settings.configure.playbook, hosts, variables, deadline)
 
 

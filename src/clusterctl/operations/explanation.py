@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusterctl.fleet.bmc.accounts import Rotation, rotation
-from clusterctl.fleet.event import Stream
+from clusterctl.fleet.bmc.accounts import ROTATION, Rotation, rotation
 from clusterctl.fleet.finding import Digest, Finding, Origin
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
@@ -75,6 +74,6 @@ def explain(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] 
         at=now,
         held=node.held(now),
         evidence=sources,
-        password=rotation(context.journal.history(Stream.NODE, node.id)),
+        password=rotation(context.journal.histories([node.id], ROTATION)),
         repeated=tuple(repeated(context, node, fleet)),
     )

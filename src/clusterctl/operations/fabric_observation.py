@@ -17,13 +17,13 @@ from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.codec import payload_to_data
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.fabric.history import FabricReading
-from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.finding import Evidence
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric, storable
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import as_usage, content
 from clusterctl.operations.fabric_files import limits_for
+from clusterctl.operations.known_hosts import KnownHosts
 from clusterctl.operations.operation import Control
 from clusterctl.operations.site_adapters import counter_reader
 from clusterctl.ports import Deadline, Journal
@@ -85,13 +85,7 @@ def run(context: SiteContext, request: ObserveRequest, control: Control) -> Obse
 
 def fabric_hosts(journal: Journal) -> Hosts:
     """Return the owner of each adapter that a BMC has reported, by GUID."""
-    return {
-        hca.guid: PortName(node.name, "")
-        for node in journal.states()
-        if node.inventory is not None
-        for hca in node.inventory.hcas or ()
-        if hca.guid
-    }
+    return KnownHosts(journal).adapters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,18 +9,27 @@ from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.roles.selection import GroupMember, RequestedRoles, play_variables
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.known_hosts import KnownHost
 from clusterctl.ports import HostAddress
-from clusterctl.steps.executor.reachability import SshAccess
 
 
-def role_variables(context: SiteContext, ssh: SshAccess, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-    """Return the variables of a play over `hosts`. The site's values win over those that clusterctl derives."""
-    states = {node.name: node for node in context.journal.states()}
-    known = {name: ssh.address(node) for name, node in states.items()} | {host.name: host for host in hosts}
+def role_variables(
+    context: SiteContext, known: Mapping[str, KnownHost], hosts: Sequence[HostAddress]
+) -> Mapping[str, Any]:
+    """Return the variables of a play over `hosts`. The site's values win over those that clusterctl derives.
+
+    known: all hosts of the site by name, so that users of one host reach the others
+    """
     nodes = {
-        name: {"address": host.address, "host_key": host.host_key} for name, host in known.items() if host is not None
+        name: {"address": host.address, "host_key": host.host_key}
+        for name, host in sorted(known.items())
+        if host.address and host.host_key
     }
-    members = [member(states[host.name]) if host.name in states else GroupMember(host.name) for host in hosts]
+    nodes |= {host.name: {"address": host.address, "host_key": host.host_key} for host in hosts}
+    members = [
+        GroupMember(one.name, one.rack, one.sku) if (one := known.get(host.name)) else GroupMember(host.name)
+        for host in hosts
+    ]
     given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [context.site.settings.ssh.user]}
     return given | play_variables(wanted(context.site), members)
 

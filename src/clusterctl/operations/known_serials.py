@@ -16,22 +16,29 @@ class KnownSerials:
     """Called, it returns the nodes' names by serial and alias; retired ones too: a machine comes back by an operator's
     decision only. An alias of several nodes is of an enclosure that they share, and belongs to none: it has no name.
 
-    Reads only nodes with newer events than at the last call, since each call of a large fleet would read all of them.
-    Thread-safe; a mapping that was returned does not change.
+    Reads only nodes with newer events than at the last call, since each call of a large fleet would read all of them;
+    of threads that ask at the same time, one reads for all. Thread-safe; a mapping that was returned does not change.
     """
 
     journal: Journal
     _nodes: dict[NodeId, NodeSummary] = field(default_factory=dict)
     _owners: Mapping[str, str] = field(default_factory=dict)
     _seq: int = 0
+    _begun: int = 0
+    _done: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> Mapping[str, str]:
+        begun = self._begun
         with self._lock:
-            last = self.journal.health().last_seq
+            if self._done > begun:  # another thread has looked since this one asked
+                return self._owners
+            self._begun += 1
+            last = self.journal.last_seq()
             if last > self._seq:
                 self._take(self.journal.summaries(self._seq))
                 self._seq = last
+            self._done = self._begun
             return self._owners
 
     def _take(self, changed: tuple[NodeSummary, ...]) -> None:

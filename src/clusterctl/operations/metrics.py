@@ -214,6 +214,10 @@ class FleetMetrics:
                 self._read_all(self.context.journal.health().last_seq, stopped)
 
     def export(self) -> bytes:
+        """Return the site's metrics of this moment, in UTF-8."""
+        return self.text().encode()
+
+    def text(self) -> str:
         """Return the site's metrics of this moment."""
         with self._lock:
             return exposition(self._snapshot())
@@ -351,12 +355,12 @@ def _by_the_night(context: SiteContext) -> bool:
     return settings is not None and bool(settings.metrics)
 
 
-def exposition(found: FleetSnapshot) -> bytes:
+def exposition(found: FleetSnapshot) -> str:
     """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/)."""
-    text = _text_of(_Families(found))
+    parts = [_text_of(_Families(found))]
     for family in (*_node_families(), *_expected_families()):
-        text += _head_of(family) + "".join(node.lines[family.name] for node in found.nodes)
-    return text.encode()
+        parts += [_head_of(family), *(node.lines[family.name] for node in found.nodes)]
+    return "".join(parts)
 
 
 def _text_of(collector: Collector) -> str:
@@ -365,11 +369,11 @@ def _text_of(collector: Collector) -> str:
     return generate_latest(registry).decode()
 
 
-def export(context: SiteContext) -> bytes:
+def export(context: SiteContext) -> str:
     """Return the site's metrics of this moment."""
     with collector_paused():
         metrics = FleetMetrics(on_replica(context))
-        text = metrics.export()
+        text = metrics.text()
         metrics.keep()
         return text
 
@@ -377,9 +381,9 @@ def export(context: SiteContext) -> bytes:
 def write(context: SiteContext, file: Path) -> int:
     """Write them whole or not at all, readable for node_exporter; return the number of bytes. Raises `UsageError`."""
     exported = export(context)
-    write_document(file, exported.decode(), option="FILE", force=True)
+    write_document(file, exported, option="FILE", force=True)
     file.chmod(0o644)
-    return len(exported)
+    return len(exported.encode())
 
 
 class _OneFamily(Collector):

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.reporting.offenders import KINDS, NONE, WINDOW, BadPart, Offence, Offender, Offenders, offenders
+from clusterctl.fleet.reporting.offenders import (
+    ENDS,
+    NONE,
+    OFFENCE,
+    WINDOW,
+    BadPart,
+    Offence,
+    Offender,
+    Offenders,
+    offenders,
+)
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
 
@@ -23,9 +33,11 @@ def known_offenders(context: SiteContext, serials: Iterable[Serial | None] | Non
              thousands
     """
     now = CLOCK.now()
-    events = list(context.journal.recent(KINDS, now - WINDOW))
-    if not events:
+    begun = list(context.journal.recent((OFFENCE,), now - WINDOW))
+    if not begun:
         return NONE
+    ended = context.journal.recent(ENDS, now - WINDOW, {event.subject for event in begun})
+    events = sorted((*begun, *ended), key=lambda event: event.seq)
     known = serials if serials is not None else (node.serial for node in context.journal.summaries())
     machines = {serial for serial in known if serial}
     return offenders(events, machines, now)

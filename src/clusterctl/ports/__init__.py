@@ -44,13 +44,14 @@ if TYPE_CHECKING:
         InstallTarget,
         Milestone,
     )
-    from clusterctl.ports.journal import LEASE_S, Claim, ClaimOwner, Claims, Journal
+    from clusterctl.ports.journal import LEASE_S, Append, Claim, ClaimOwner, Claims, Journal
     from clusterctl.ports.pool import Pool
     from clusterctl.ports.settings import BmcSettings, Images
 
 __all__ = [
     "LEASE_S",
     "AlarmReader",
+    "Append",
     "BmcAddress",
     "BmcClient",
     "BmcSettings",
@@ -109,7 +110,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.ports.install": (
         "BmcUser Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
     ),
-    "clusterctl.ports.journal": "LEASE_S Claim ClaimOwner Claims Journal",
+    "clusterctl.ports.journal": "LEASE_S Append Claim ClaimOwner Claims Journal",
     "clusterctl.ports.pool": "Pool",
     "clusterctl.ports.settings": "BmcSettings Images",
 }

@@ -29,6 +29,14 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Append:
+    """Events that are written together, and the claim that they are written under."""
+
+    events: Sequence[NewEvent]
+    claim: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """Result of `Journal.claim`: claims by node, and the claim owners of the other nodes, as text."""
 
@@ -66,6 +74,12 @@ class Journal(Protocol):
         """Write all or nothing, and the states with them; `ClaimLostError` when `claim` is no longer ours."""
         ...
 
+    def append_each(self, appends: Sequence[Append]) -> Sequence[tuple[Event, ...] | Exception]:
+        """Write each as `append` does, thousands at a tenth of its cost; return the events of each, or what `append`
+        would raise. Raise `EnvironmentBrokenError` where the journal does not work.
+        """
+        ...
+
     def store(self, evidence: Iterable[Evidence]) -> None:
         """Keep evidence; storing it twice stores it once."""
         ...
@@ -98,6 +112,10 @@ class Journal(Protocol):
         ...
 
     def state(self, node: NodeId) -> NodeState: ...
+    def states_of(self, nodes: Iterable[NodeId]) -> Mapping[NodeId, NodeState]:
+        """Return the states of these nodes, in their order; an empty one where the journal does not know the node."""
+        ...
+
     def incidents(self, *, unfinished: bool = False) -> tuple[IncidentState, ...]:
         """Return the incidents, the one with the newest event last.
 
@@ -114,12 +132,25 @@ class Journal(Protocol):
         """Return the last event of each kind of each subject, oldest first; `kind`: only of that one."""
         ...
 
-    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
+    def recent(
+        self, kinds: Collection[Kind], since: datetime, subjects: Collection[str] | None = None
+    ) -> Iterator[Event]:
+        """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first.
+
+        subjects  only theirs: the other events are not decoded
+        """
         ...
 
     def later(self, kinds: Collection[Kind], seq: int) -> Iterator[Event]:
         """Yield all events of these kinds, of whatever stream, after the one of number `seq`, oldest first."""
+        ...
+
+    def changed(self, kinds: Collection[Kind], seq: int) -> Collection[NodeId]:
+        """Return the nodes with an event of these kinds after the one of number `seq`: decodes none of the events."""
+        ...
+
+    def last_seq(self) -> int:
+        """Return the number of the last event; 0 before the first."""
         ...
 
     def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:

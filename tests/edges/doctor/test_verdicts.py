@@ -74,6 +74,7 @@ TABLE = [
     (site_checks.judge_journal("j", None), OK, "is empty"),
     (site_checks.judge_journal("j", SCHEMA_VERSION), OK, f"version {SCHEMA_VERSION}"),
     (site_checks.judge_journal("j", "0000"), OK, "upgrades it from version 0000"),
+    (site_checks.judge_journal("j", "0005", running=["worker w1 (pid 7 on a)"]), WARN, "worker w1 (pid 7 on a) works"),
     (site_checks.judge_journal("j", "9999"), BROKEN, "has version 9999"),
     (site_checks.judge_control_path((Path("/s/state/ansible"), Path("/tmp/c"))), OK, "/s/state/ansible"),
     (site_checks.judge_control_path((Path("/s" * 60), Path("/tmp/c"))), OK, "/tmp/c"),

@@ -12,9 +12,12 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
+from clusterctl.edges.doctor.site_checks import probe_journal
 from clusterctl.edges.journal import Holder, open_journal
+from clusterctl.edges.journal.database import NAMED_CLAIMS
 from clusterctl.edges.journal.tables import SCHEMA_VERSION, metadata
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.diagnosis import Health
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Stage
@@ -97,6 +100,36 @@ def test_claims_of_before_hold_until_they_expire(version: str, url: str) -> None
     again.close()
 
 
+def test_it_is_not_migrated_under_a_running_worker(version: str, url: str) -> None:
+    """A worker of the older program would fail at its next event. The newer program names it, by `doctor` before any
+    command and by each command that is refused, and changes nothing; once the worker has stopped, it migrates.
+    """
+    if version < NAMED_CLAIMS:
+        pytest.skip("claims of this version do not name their process")
+    worker = "run = 'worker-1', host = 'host-a', pid = 7, expires_at = 4000000000, boot = '', machine = ''"
+    _execute(url, f"UPDATE claim SET node = 'worker w1', {worker} WHERE node = 'n2'")
+    before = columns(url)
+    found = probe_journal(url, {})
+    assert found.health is Health.WARN
+    assert "worker w1 (pid 7 on host-a) works with it" in found.found
+    with pytest.raises(UsageError, match=r"with which worker w1 \(pid 7 on host-a\) works"):
+        open_journal(url, StepClock())
+    assert columns(url) == before
+    assert rows(url, "SELECT version_num FROM alembic_version") == [(version,)]
+    _execute(url, "UPDATE claim SET run = '', expires_at = 0 WHERE node = 'worker w1'")
+    assert probe_journal(url, {}).health is Health.OK
+    open_journal(url, StepClock()).close()
+    assert rows(url, "SELECT version_num FROM alembic_version") == [(SCHEMA_VERSION,)]
+
+
+def test_programs_of_one_schema_work_side_by_side(url: str) -> None:
+    """A journal of today's version opens while a worker has it open, whatever the program's own version is."""
+    first = open_journal(url, StepClock(), Holder("r1"))
+    assert NodeId("worker w1") in first.claim([NodeId("worker w1")], "r1").granted
+    open_journal(url, StepClock(), Holder("r2")).close()
+    first.close()
+
+
 def test_a_new_database_equals_a_migrated_one(version: str, url: str) -> None:
     """Tables and columns after all migrations are those that the program works with."""
     open_journal(url, StepClock()).close()
@@ -141,7 +174,9 @@ def test_a_migration_that_fails_leaves_the_old_version(version: str, url: str) -
 KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
+from clusterctl.edges.doctor.site_checks import probe_journal
 from clusterctl.edges.journal import Holder, open_journal
+from clusterctl.edges.journal.database import NAMED_CLAIMS
 from tests.edges.journal.life import StepClock
 
 @event.listens_for(Engine, "before_cursor_execute")

@@ -204,7 +204,7 @@ def test_what_a_command_leaves_running_by_intent_stays(sshd: Sshd, shell: Parami
 
 
 def test_closing_ends_the_threads_that_read(sshd: Sshd, shell: ParamikoShell) -> None:
-    """They check an idle connection each 5 s only, so they are asked to."""
+    """They check an idle connection each 60 s only, so they are asked to."""
     others = set(threading.enumerate())
     connected(sshd, shell)
     readers = [one for one in threading.enumerate() if isinstance(one, paramiko.Transport) and one not in others]

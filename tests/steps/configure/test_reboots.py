@@ -12,6 +12,7 @@ import pytest
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.acts import Act
+from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -87,10 +88,13 @@ class Written(IntentLog):
         super().__init__(book, book.claim([NODE], "r").granted)
         self._world = world
 
-    def note(self, node: NodeId, payload: Payload) -> None:
+    def note_each(self, payloads: Mapping[NodeId, Payload]) -> Mapping[NodeId, ClaimLostError]:
+        if not payloads:
+            return {}
         self._world.tick()
-        super().note(node, payload)
+        lost = super().note_each(payloads)
         self._world.tick()
+        return lost
 
 
 @pytest.fixture

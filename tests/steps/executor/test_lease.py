@@ -125,7 +125,7 @@ def test_what_was_given_back_is_free_and_fences_no_run(book: SqlJournal) -> None
     clock = HandClock()
     lease, _ = leased(book, clock)
     fence = lease.fence([N1, N2])
-    lease.give_back(N1)
+    lease.give_back([N1])
     assert N1 in book.claim([N1], "other").granted
     clock.at += LEASE_S
     fence()

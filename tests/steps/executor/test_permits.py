@@ -119,6 +119,7 @@ def test_nodes_hold_installs_until_they_leave(url: str) -> None:
     assert second.newly_waiting() == [d]
     assert "3 may be installed at once" in second.waiting
     first.leave(a)
+    first.keep()
     assert second.begin([d]) == []  # it does not ask the journal each time
     now[0] += POLL_S
     assert second.begin([d]) == [d]

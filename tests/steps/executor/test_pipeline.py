@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.acts import Act
@@ -23,6 +24,7 @@ from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline
+from clusterctl.steps.executor.bursts import bursts
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.permits import install_pool
 from clusterctl.steps.executor.pipeline import Observer, Pipeline, PipelineProgress
@@ -100,10 +102,11 @@ def run(
     *,
     waves: WavePolicy | None = None,
     stops: list[str] | None = None,
+    attempts: int = 2,
 ) -> dict[NodeId, str]:
     """Nodes that were left alone; `waves` of installs, and why they were stopped."""
     cancelled = threading.Event()
-    recorder = Recorder(book, Policy(attempts=2), FixedClock())
+    recorder = Recorder(book, Policy(attempts=attempts), FixedClock())
     observer = Observer(on_stop=lambda _, why: (stops if stops is not None else []).append(why))
     limits = {step: StepLimits(size, 30.0, waves if step is Step.INSTALL else None) for step in Step}
     pipeline = Pipeline(steps, recorder, limits, cancelled, observer)
@@ -126,11 +129,44 @@ def test_nodes_go_through_all_steps(book: SqlJournal) -> None:
     """Every node ends where the last step leads, and each step was written down as started before it reported."""
     run(book, [FakeStep(Step.DISCOVER), FakeStep(Step.INSTALL)], fleet(book, 3))
     assert set(stages(book).values()) == {"installed"}
-    kinds = [event.kind for event in book.history(Stream.NODE, "id0")]
+    kinds = [one.kind for one in book.history(Stream.NODE, "id0")]
     assert kinds == [
         Kind.NODE_DESCRIBED,
         *(Kind.STEP_STARTED, Kind.ACT_INTENDED, Kind.REPORT_RECORDED, Kind.STAGE_ADVANCED) * 2,
     ]
+
+
+def test_a_step_begins_and_ends_for_many_nodes_together(book: SqlJournal) -> None:
+    """Sixty nodes of which the step reports none: one transaction to begin, one to record them; the claims are given
+    back one by one at worst.
+    """
+    nodes, commits = fleet(book, 60), list[int]()
+    step = FakeStep(Step.DISCOVER, silent=frozenset(node.name for node in nodes))
+    event.listen(book._database.engine, "commit", lambda _connection: commits.append(1))
+    run(book, [step], nodes, size=64, attempts=1)
+    assert [len(batch) for batch in step.batches] == [60]
+    assert len(commits) < 2 * len(nodes)
+    assert {node.reports["discover"].verdict for node in book.states()} == {Verdict.INCONCLUSIVE}
+
+
+def test_bursts_are_what_has_come_meanwhile() -> None:
+    """What came while the caller worked is one list, in its order; an error is raised after all that came before it."""
+    taken, all_came = threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        assert taken.wait(600)
+        yield from (2, 3, 4)
+        all_came.set()
+        raise EdgeError("the stream broke", where="host")
+
+    lists = bursts(items(), most=2)
+    assert next(lists) == [1]
+    taken.set()
+    assert all_came.wait(600)
+    assert [next(lists), next(lists)] == [[2, 3], [4]]
+    with pytest.raises(EdgeError, match="the stream broke"):
+        next(lists)
 
 
 def test_a_slow_node_delays_no_other(book: SqlJournal) -> None:

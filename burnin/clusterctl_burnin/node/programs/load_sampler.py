@@ -1,8 +1,9 @@
-"""Runs on a node, as the built-in probe `load-sampler INTERVAL SLOW LIMIT`: samples the node while a load runs.
+"""Runs on a node, as the built-in probe `load-sampler INTERVAL SLOW LIMIT [NAME]`: samples the node while loads run.
 
 Standard library only, Python 3.9. It writes to no file and changes nothing. `load-samples` asks it over an abstract
-Unix socket whether it has begun, and at the end for the document, and that ends it; it also ends after LIMIT seconds,
-and with its session. A second sampler takes the place of the first one.
+Unix socket whether it has begun, and after each load for the document; what comes then is of the next load. It ends
+with its session, and after LIMIT seconds. A second sampler takes the place of the first one; it has another NAME, so
+that one that ends cannot answer for one that begins.
 
 Every INTERVAL seconds it reads the kernel's new messages (/dev/kmsg), the port counters of the adapters and the carrier
 losses of Ethernet ports; every SLOW seconds PCIe AER counters, EDAC counters, adapter temperatures and how congested
@@ -29,9 +30,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 ADDRESS = "\0clusterctl-load-sampler"
-READY, END = b"ready\n", b"end\n"  # what a peer asks for
+READY, DOCUMENT, END = b"ready %s\n", b"document\n", b"end\n"  # what a peer asks for
 VERSION = 1
 MOST_LINES, LINE_LENGTH = 4000, 1000  # of the kernel log
+OVERLAP = 30.0  # seconds of the kernel log that the next load has, too
 MOST_RISES = 50  # of one counter; further ones are only summed
 RECORD = 8192  # bytes that one record of /dev/kmsg has at most (CONSOLE_EXT_LOG_MAX of the kernel)
 FACILITIES = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news")
@@ -68,7 +70,7 @@ Read = Callable[[], Optional[int]]
 
 
 class Series:
-    """What the counters and gauges of all parts did so far."""
+    """What the counters and gauges of all parts did since the load began."""
 
     def __init__(self) -> None:
         self.counters: Dict[Part, Dict[str, Dict[str, Any]]] = {}
@@ -102,6 +104,13 @@ class Series:
         """Count an answer with these clock event reasons."""
         one = self.reasons.setdefault(gpu, {}).setdefault(mask, {"samples": 0, "first": round(second, 1)})
         one["samples"] += 1
+
+    def again(self) -> None:
+        """Begin with the next load: a counter goes on from its last reading."""
+        for known in self.counters.values():
+            for one in known.values():
+                one.update(rose=0, rises=[], reset=False)
+        self.gauges, self.reasons = {}, {}
 
     def document(self) -> Dict[str, Any]:
         """Return how many parts of each kind were read, those whose counters rose, and all gauges."""
@@ -143,13 +152,19 @@ class KernelLog:
     def __init__(self, path: Path) -> None:
         self.lines: List[List[Any]] = []
         self.lost = self.dropped = 0
-        self.error = ""
+        self.earlier, self.error = 0.0, ""
         self.descriptor = -1
         try:
             self.descriptor = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK)
             os.lseek(self.descriptor, 0, os.SEEK_END)
         except OSError as error:
             self.error = f"{path}: {error.strerror}"
+
+    def again(self, second: float) -> None:
+        """Begin with the next load. The last messages stay: `dmesg` was read a moment before, in the same session."""
+        self.earlier = 0.0 if self.lost or self.dropped else min(OVERLAP, second + self.earlier)
+        self.lines = [[round(at - second, 1), *rest] for at, *rest in self.lines if at >= second - self.earlier]
+        self.lost = self.dropped = 0
 
     def read(self, second: float) -> None:
         """Keep what was logged since the last call."""
@@ -182,7 +197,8 @@ class KernelLog:
             self.lines.append([round(second, 1), name, level, text[:LINE_LENGTH]])
 
     def document(self) -> Dict[str, Any]:
-        return {"lines": self.lines, "lost": self.lost, "dropped": self.dropped, "error": self.error}
+        counts = {"lost": self.lost, "dropped": self.dropped, "earlier": self.earlier}
+        return {"lines": self.lines, **counts, "error": self.error}
 
 
 class Tool:
@@ -330,16 +346,24 @@ class Sampler:
 
     def __init__(self, root: Path, interval: float, slow: float) -> None:
         self.root, self.interval, self.slow = root, interval, slow
-        self.began, self.wall = time.monotonic(), time.time()
         self.series, self.files = Series(), Files()
-        self.errors: Dict[str, str] = {}
-        self.samples, self.next_slow, self.next_links = 0, 0.0, 0.0
         self.kernel = KernelLog(root / "dev/kmsg")
         self.gpus = Gpus(self.series, interval)
+        self.used, self.began = 0.0, time.monotonic()
+        self.again()
         self.adapters = self.adapters_by_address()
         self.fast = [*self.ports(), *self.carriers()]
         self.costly = [*self.aer(), *self.edac(), *self.congestion()]
         self.sensors = list(self.temperatures())
+
+    def again(self) -> None:
+        """Begin with the next load: its document has nothing of the one before."""
+        self.kernel.again(self.second)
+        self.began, self.wall = time.monotonic(), time.time()
+        self.errors: Dict[str, str] = {}
+        self.samples, self.next_slow, self.next_links = 0, 0.0, 0.0
+        self.series.again()
+        self.gpus.rows, self.gpus.last = 0, 0.0
 
     @property
     def second(self) -> float:
@@ -433,7 +457,7 @@ class Sampler:
             self.gpus.ask_links()
 
     def document(self) -> Dict[str, Any]:
-        used = time.process_time()
+        before, self.used = self.used, time.process_time()
         trouble = self.gpus.trouble(self.second)
         errors = {**self.errors, **({"gpu": trouble} if trouble else {})}
         return {
@@ -442,7 +466,7 @@ class Sampler:
             "seconds": round(self.second, 1),
             "interval": self.interval,
             "samples": self.samples,
-            "processor_seconds": round(used, 3),
+            "processor_seconds": round(self.used - before, 3),
             "kernel": self.kernel.document(),
             "adapters": self.adapters,
             "sensors": len(self.sensors),
@@ -470,8 +494,7 @@ def listen(address: str) -> socket.socket:
                 other.settimeout(2.0)
                 other.connect(address)
                 other.sendall(END)
-                while other.recv(1 << 16):
-                    pass
+                other.recv(1)
             time.sleep(0.1)
         else:
             server.listen(4)
@@ -481,40 +504,45 @@ def listen(address: str) -> socket.socket:
 
 
 def main(argv: Sequence[str], root: Path = Path("/"), address: str = ADDRESS) -> int:
-    """Sample until the document is asked for, or the limit is reached."""
-    interval, slow, limit = map(float, argv)
+    """Sample until the limit is reached, or another sampler takes the place."""
+    interval, slow, limit = map(float, argv[:3])
+    ready = READY % "".join(argv[3:]).encode()
     server = listen(address)
     sampler = Sampler(root, interval, slow)
     sampler.gpus.start()
     try:
-        serve(sampler, server, limit)
+        serve(sampler, server, limit, ready)
     finally:
         sampler.gpus.table.kill()
         sampler.gpus.links.kill()
     return 0
 
 
-def serve(sampler: Sampler, server: socket.socket, limit: float) -> None:
-    """Sample at a steady pace; return once a trusted peer has the document."""
-    due = 0.0
-    while sampler.second < limit:
-        if sampler.second >= due:
-            due = max(due + sampler.interval, sampler.second)
+def serve(sampler: Sampler, server: socket.socket, limit: float, ready: bytes) -> None:
+    """Sample at a steady pace, and hand out a document for each load; return once a trusted peer ends it."""
+    due = time.monotonic()
+    end = due + limit
+    while time.monotonic() < end:
+        if time.monotonic() >= due:
+            due = max(due + sampler.interval, time.monotonic())
             sampler.sample()
-        ready, _, _ = select.select([server], [], [], max(0.0, min(due, limit) - sampler.second))
-        if not ready:
+        if not select.select([server], [], [], max(0.0, min(due, end) - time.monotonic()))[0]:
             continue
         peer, _ = server.accept()
         with peer, contextlib.suppress(OSError):
             peer.settimeout(10.0)
             if not trusted(peer):
                 continue
-            if peer.recv(16) == READY:
-                peer.sendall(READY)
-                continue
-            sampler.sample(last=True)
-            peer.sendall(json.dumps(sampler.document()).encode())
-            return
+            asked = peer.recv(16)
+            if asked == END:
+                return
+            if asked == ready:
+                peer.sendall(ready)
+            if asked == DOCUMENT:
+                sampler.sample(last=True)
+                document = json.dumps(sampler.document()).encode()
+                sampler.again()
+                peer.sendall(document)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Runs on a node, as the built-in probe `load-samples`: ends the sampler of a load, and prints what it saw;
-`load-samples ready` waits until the sampler has begun.
+"""Runs on a node, as the built-in probe `load-samples`: prints what the sampler saw of the load that has ended;
+`load-samples ready [NAME]` waits until the sampler of that name has begun.
 
 Standard library only, Python 3.9. Exit code 1 where no sampler answers.
 """
@@ -29,12 +29,12 @@ def ask(address: str, word: bytes, seconds: float) -> bytes:
     return b"".join(parts)
 
 
-def begun(address: str) -> bool:
+def begun(address: str, name: str = "") -> bool:
     """Wait until the sampler has begun; return whether it has."""
     until = time.monotonic() + READY_S
     while time.monotonic() < until:
         try:
-            if ask(address, b"ready\n", READY_S):
+            if ask(address, f"ready {name}\n".encode(), READY_S):
                 return True
         except OSError:
             pass
@@ -44,10 +44,10 @@ def begun(address: str) -> bool:
 
 def main(argv: Sequence[str], address: str = ADDRESS) -> int:
     """Print the document, or wait for the sampler."""
-    if list(argv) == ["ready"]:
-        return 0 if begun(address) else 1
+    if argv and argv[0] == "ready":
+        return 0 if begun(address, *argv[1:]) else 1
     try:
-        document = ask(address, b"end\n", END_S)
+        document = ask(address, b"document\n", END_S)
     except OSError as error:
         sys.stderr.write(f"no sampler answers: {error.strerror or error}\n")
         return 1

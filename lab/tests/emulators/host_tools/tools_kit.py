@@ -51,6 +51,7 @@ class ToolBox:
             "CLUSTERCTL_LAB_PACKAGED_DOCKER": str(self.root / "usr/bin/docker-ce"),
             "CLUSTERCTL_LAB_ROOT_DISK": str(self.root / "etc/clusterctl-lab/root-disk"),
             "CLUSTERCTL_LAB_LOADED": str(self.root / "run"),
+            "CLUSTERCTL_LAB_SAMPLER": str(self.root),
             "CLUSTERCTL_REQUIREMENTS": json.dumps({"dcgm_exporter": EXPORTER}),
             "CLUSTERCTL_LAB_DRIVER": str(self.root / "usr/lib/clusterctl-lab/driver-version"),
         }

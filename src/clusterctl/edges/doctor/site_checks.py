@@ -20,6 +20,8 @@ from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
 from clusterctl.edges.doctor.netbox import check_netbox
 from clusterctl.edges.doctor.replica import NAME as REPLICA
 from clusterctl.edges.doctor.replica import check_replica
+from clusterctl.edges.journal.database import users_of
+from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.pxe.accounts import NAME
 from clusterctl.edges.pxe.accounts import diagnose as diagnose_accounts
@@ -119,23 +121,31 @@ def probe_journal(url: str, options: dict[str, int]) -> Diagnosis:
     engine = create_engine(url, connect_args=options, poolclass=NullPool)
     where = place_of(url)
     pages: object = "ok"
+    running: tuple[str, ...] = ()
     try:
         with engine.connect() as connection:
             exists = inspect(connection).has_table("alembic_version")
             version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if exists else None
             if engine.dialect.name == "sqlite":
                 pages = connection.execute(text("PRAGMA quick_check(1)")).scalar()
+            if pages == "ok" and version is not None and version < SCHEMA_VERSION:
+                running = users_of(connection, version)
+    except JournalDamagedError as error:
+        return broken("journal", f"{where} is damaged: {error.message} ({error.where})", error.remedy)
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
         remedy = "check that the database runs, that the URL in journal is right, and that this user may log in"
         return broken("journal", f"{where} does not open: {cause}", remedy)
     finally:
         engine.dispose()
-    return judge_journal(where, version, str(pages))
+    return judge_journal(where, version, str(pages), running)
 
 
-def judge_journal(where: str, version: str | None, pages: str = "ok") -> Diagnosis:
-    """Judge a schema version, None where the database is empty, and what SQLite's `quick_check` answered."""
+def judge_journal(where: str, version: str | None, pages: str = "ok", running: Sequence[str] = ()) -> Diagnosis:
+    """Judge a schema version, None where the database is empty, and what SQLite's `quick_check` answered.
+
+    running: the programs that work with this version now
+    """
     name = "journal"
     if pages != "ok":
         remedy = "check the disk under it, then run clusterctl journal verify, and journal restore with the last backup"
@@ -145,6 +155,12 @@ def judge_journal(where: str, version: str | None, pages: str = "ok") -> Diagnos
     if version > SCHEMA_VERSION:
         message = f"{where} has version {version}, this clusterctl knows {SCHEMA_VERSION}"
         return broken(name, message, "use the newer clusterctl that wrote it")
+    if version < SCHEMA_VERSION and running:
+        message = f"{where} has version {version}, this clusterctl needs {SCHEMA_VERSION}; {', '.join(running)} works"
+        remedy = (
+            "stop those before the first command of this clusterctl: until then each is refused, nothing is changed"
+        )
+        return warn(name, f"{message} with it as it is", remedy)
     if version < SCHEMA_VERSION:
         return ok(name, f"{where} opens; the next command upgrades it from version {version} to {SCHEMA_VERSION}")
     return ok(name, f"{where} opens, version {version}")

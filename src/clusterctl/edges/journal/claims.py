@@ -31,7 +31,7 @@ from clusterctl.edges.journal.tables import claim as table
 from clusterctl.edges.journal.tables import node_state
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports.journal import LEASE_S, Claim, ClaimOwner, Claims
+from clusterctl.ports.journal import LEASE_S, WORKERS, Claim, ClaimOwner, Claims
 
 HOSTS_OWN = "pid:[4026531836]"
 """The machine's first pid namespace (PROC_PID_INIT_INO in the kernel): what runs in it ends with the machine's boot."""
@@ -171,9 +171,24 @@ def _bury(connection: Connection) -> None:
 
 def check(connection: Connection, claim: Claim) -> None:
     """Raise `ClaimLostError` unless the claim is still the newest on its node."""
-    row = next(iter(_rows(connection, table.c.node == claim.node)), None)
-    if row is None or row["token"] != claim.token:
-        raise ClaimLostError(_taken(row), where=claim.node, remedy="let that run finish, then run again")
+    for error in lost(connection, [claim]).values():
+        raise error
+
+
+def lost(connection: Connection, claims: Iterable[Claim]) -> Mapping[Claim, ClaimLostError]:
+    """Return those of the claims that are not the newest on their nodes any more, each with its error."""
+    asked = tuple(dict.fromkeys(claims))
+    if not asked:
+        return {}
+    nodes = tuple({claim.node for claim in asked})
+    rows = {row["node"]: row for row in _rows(connection, table.c.node.in_(_named(nodes)))}
+    found = {}
+    for claim in asked:
+        row = rows.get(claim.node)
+        if row is None or row["token"] != claim.token:
+            remedy = "let that run finish, then run again"
+            found[claim] = ClaimLostError(_taken(row), where=claim.node, remedy=remedy)
+    return found
 
 
 def renew_under(connection: Connection, claims: Iterable[Claim], holder: Holder) -> Mapping[NodeId, str]:
@@ -264,6 +279,16 @@ def _claim_owner(row: RowMapping, live: bool) -> ClaimOwner:
         expires=datetime.fromtimestamp(row["expires_at"], UTC),
         live=live,
     )
+
+
+def programs(connection: Connection) -> tuple[str, ...]:
+    """Return the programs with an unexpired claim, workers by their names; reads only."""
+    found = set()
+    for owner in owners(connection, ""):
+        if owner.live:
+            worker = owner.subject.startswith(WORKERS)
+            found.add(f"{owner.subject if worker else f'run {owner.run}'} (pid {owner.pid} on {owner.host})")
+    return tuple(sorted(found))
 
 
 def count(connection: Connection) -> int:

@@ -20,6 +20,7 @@ from sqlalchemy import event as sql_event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
+from clusterctl.edges.journal import claims
 from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.edges.journal.states import rebuild
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
@@ -30,6 +31,8 @@ T = TypeVar("T")
 ONE_WRITER = 0x636C7573
 """PostgreSQL's advisory lock of the writer, so that `seq` is the order in which events can be seen. SQLite's own
 write lock does the same."""
+NAMED_CLAIMS = "0002"
+"""The first version whose claims name the processes that have them."""
 RECONNECT_S = 60.0
 """So long a transaction is tried again while the server is away. A restart takes seconds; a standby of Patroni leads
 after its `ttl` (30 s), its `loop_wait` (10 s) and its promotion at the latest."""
@@ -265,7 +268,8 @@ _VERSION = table("alembic_version", sql_column("version_num"))
 def bring_up(database: Database, *, waits: bool = False) -> None:
     """Create or migrate the tables; nothing happens, and Alembic is not even loaded, when they are current.
 
-    `waits`: for a server that is away. Without it a wrong address is reported at once.
+    `waits`: for a server that is away. Without it a wrong address is reported at once. Raise `UsageError` where the
+    tables are a newer program's, and where programs work with them as they are: those would fail at their next event.
     """
     with explained(database.where):
         if waits:
@@ -283,8 +287,20 @@ def bring_up(database: Database, *, waits: bool = False) -> None:
             )
         with database.engine.begin() as connection:
             lock_writers_out(connection)
+            if running := users_of(connection, found):
+                raise UsageError(
+                    f"the journal has version {found}, with which {', '.join(running)} works; this clusterctl needs "
+                    f"{SCHEMA_VERSION}",
+                    where=database.where,
+                    remedy="stop those (a worker gives its run back), then run this again: it migrates the journal",
+                )
             _migrate(connection)
             rebuild(connection)
+
+
+def users_of(connection: Connection, version: str | None) -> tuple[str, ...]:
+    """Return the programs that work with a journal of this version; claims of the first one do not name them."""
+    return claims.programs(connection) if version is not None and version >= NAMED_CLAIMS else ()
 
 
 def _found(connection: Connection) -> str | None:

@@ -5,7 +5,8 @@ Commands that only read states do not import the fold. `move` and `rebuild` writ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -18,12 +19,27 @@ from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 
+T = TypeVar("T")
 
-def load(connection: Connection, node: NodeId) -> NodeState:
-    """Return the stored state of a node; an empty one where the journal does not know it."""
+_AT_ONCE = 500
+"""Parameters of one query: SQLite of some builds takes no more than 999."""
+
+
+def load(connection: Connection, nodes: Iterable[NodeId]) -> Mapping[NodeId, NodeState]:
+    """Return the stored states of nodes, in their order; an empty one for each that the journal does not know."""
+    found: dict[NodeId, NodeState] = {node: NodeState(node) for node in nodes}
     columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
-    row = connection.execute(select(*columns).where(states_table.c.node == node)).mappings().first()
-    return NodeState(node) if row is None else state_of(row)
+    for part in parts(found):
+        rows = connection.execute(select(*columns).where(states_table.c.node.in_(part))).mappings()
+        found |= {state.id: state for state in map(state_of, rows)}
+    return found
+
+
+def parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield the items in lists that one query can take."""
+    left = list(items)
+    for start in range(0, len(left), _AT_ONCE):
+        yield left[start : start + _AT_ONCE]
 
 
 def state_of(row: Row) -> NodeState:
@@ -47,13 +63,11 @@ def move(connection: Connection, events: Sequence[Event]) -> None:
     from clusterctl.fleet.fold import apply
 
     incident_states.move(connection, events)
-    moved: dict[NodeId, NodeState] = {}
-    for event in events:
-        if event.stream is Stream.NODE:
-            node = NodeId(event.subject)
-            moved[node] = apply(moved.get(node) or load(connection, node), event)
-    for state in moved.values():
-        _save(connection, state)
+    of_nodes = [(NodeId(event.subject), event) for event in events if event.stream is Stream.NODE]
+    moved = dict(load(connection, dict.fromkeys(node for node, _ in of_nodes)))
+    for node, event in of_nodes:
+        moved[node] = apply(moved[node], event)
+    _save(connection, moved.values())
 
 
 def rebuild(connection: Connection) -> None:
@@ -67,12 +81,17 @@ def rebuild(connection: Connection) -> None:
     for node in nodes.scalars().all():
         query = select(events_table).where(of_nodes, events_table.c.subject == node)
         rows = connection.execute(query.order_by(events_table.c.seq)).mappings().all()
-        _save(connection, fold((event_of(row) for row in rows), NodeId(node)))
+        _save(connection, [fold((event_of(row) for row in rows), NodeId(node))])
 
 
-def _save(connection: Connection, state: NodeState) -> None:
-    connection.execute(delete(states_table).where(states_table.c.node == state.id))
+def _save(connection: Connection, states: Iterable[NodeState]) -> None:
+    for part in parts(states):
+        connection.execute(delete(states_table).where(states_table.c.node.in_([state.id for state in part])))
+        connection.execute(insert(states_table), [_row(state) for state in part])
+
+
+def _row(state: NodeState) -> dict[str, object]:
     values = {"name": state.name or state.id, "stage": state.stage.value, "last_seq": state.last_seq}
     texts = {"summary": summary_to_json(state), "state": state_to_json(state)}
     digests = {f"{name}_digest": text_digest(text) for name, text in texts.items()}
-    connection.execute(insert(states_table).values(node=state.id, **values, **texts, **digests))
+    return {"node": state.id, **values, **texts, **digests}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 
@@ -102,6 +102,10 @@ class Rotation:
     def unfinished(self, node: NodeState) -> bool:
         """Return True where the installer needs an update."""
         return self.owed or (self.sought_by_name and bool(node.macs))
+
+
+ROTATION = (Kind.BMC_PASSWORD_CHANGED, Kind.BMC_PASSWORD_SHARED)
+"""The events that `rotation` reads."""
 
 
 def rotation(events: Iterable[Event]) -> Rotation | None:

@@ -20,15 +20,15 @@ from clusterctl.fleet.payloads.node import NodeQuarantined
 WINDOW = timedelta(days=28)
 REPEATED = 2
 """So many offences make an offender."""
-KINDS = (
-    Kind.NODE_QUARANTINED,
+OFFENCE = Kind.NODE_QUARANTINED
+ENDS = (
     Kind.NODE_RELEASED,
     Kind.REVALIDATION_ORDERED,
     Kind.REINSTALL_ORDERED,
     Kind.NODE_MERGED,
     Kind.NODE_RETIRED,
 )
-"""What offences and the time out of service are read from."""
+"""What ends the time out of service. Only of nodes with an offence: healthy ones may be revalidated each night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,9 @@ class Offenders:
 
 
 def offenders(events: Iterable[Event], machines: Collection[str], now: datetime) -> Offenders:
-    """Return the offenders by the events of `KINDS` in the last `WINDOW`; `machines`: serials of whole machines.
+    """Return the offenders by events of the last `WINDOW`, in order: each `OFFENCE`, and the `ENDS` of their nodes.
+
+    machines  serials of whole machines
 
     A merged node is another machine from then on and has no offences; a retired node is left out. Their parts keep
     their offences.

@@ -47,12 +47,16 @@ class SampledReasons:
 
 @dataclass(frozen=True, slots=True)
 class SampledKernelLog:
-    """The kernel's messages: second, facility, level, text. `lost` messages were overwritten, `dropped` not kept."""
+    """The kernel's messages: second, facility, level, text. `lost` messages were overwritten, `dropped` not kept.
 
-    lines: tuple[tuple[Second, str, str, str], ...]
+    earlier  so many seconds before the load's samples began are in it, too, as negative seconds
+    """
+
+    lines: tuple[tuple[Number, str, str, str], ...]
     lost: Count
     dropped: Count
     error: str
+    earlier: Figure = 0.0
 
     @property
     def whole(self) -> bool:

@@ -54,6 +54,15 @@ class LoadRounds:
         fault is found, or nothing more can be learned from the partners that `more` brings.
         """
         by_name = {node.name: node for node in nodes}
+        try:
+            return self._measure(nodes, by_name, more, deadline)
+        finally:
+            for node in by_name.values():
+                self.watch.finish(node)
+
+    def _measure(
+        self, nodes: Sequence[NodeUnderTest], by_name: dict[str, NodeUnderTest], more: MorePartners, deadline: Deadline
+    ) -> tuple[Measured, ...]:
         opened = [self._open(load, nodes) for load in self.plan.suite.loads if any(n.fit_for(load) for n in nodes)]
         going_on = True
         while going_on:

@@ -98,8 +98,15 @@ class NodeChecker:
 
     def load(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's loads of one node, one after another; one that a finding stands against is left out."""
-        suite, watch = self.plan.suite, self.watch
         self.bmc_watch.begin(node, deadline)
+        try:
+            self._load_alone(node, deadline)
+        finally:
+            self.watch.finish(node)
+        self.look_again(node, deadline)
+
+    def _load_alone(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        suite, watch = self.plan.suite, self.watch
         for load in suite.solo:
             if obstacle(load.needs, node.findings) is not None:
                 continue
@@ -110,7 +117,6 @@ class NodeChecker:
             if not any(finding.check == REACHABLE for finding in node.findings):
                 watch.end(node, load.name, started, deadline)
                 self.add_watched(node)
-        self.look_again(node, deadline)
 
     def look_again(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the checks once more that find what loads bring about, and add what they find now and did not before."""

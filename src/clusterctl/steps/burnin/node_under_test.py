@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -75,6 +76,14 @@ def unknown(found: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]
     return [one for one in found if one.verdict.rank > ranks.get((one.check, one.subject, one.code), -1)]
 
 
+@dataclass(frozen=True, slots=True)
+class SamplerSession:
+    """A session that samples a node while loads run: its thread, and what ends it."""
+
+    thread: threading.Thread
+    ended: threading.Event
+
+
 @dataclass(slots=True)
 class NodeUnderTest:
     """One node at its burn-in.
@@ -84,6 +93,7 @@ class NodeUnderTest:
     shared_slots   adapters whose slots report too little power on other nodes of its SKU too, where that was looked up
     seen, watched, disturbed   of the watch: its last reading; its findings that are not among the node's yet; by
              load, the finding that stands in place of a result that does not count
+    sampler, samplers  of the watch, too: the session that samples the node, where one runs, and how many there were
     bmc      what its BMC reported before the loads, or why it did not
     recorded False where nothing records the findings: no evidence is kept
     """
@@ -99,6 +109,8 @@ class NodeUnderTest:
     traits: Traits = field(default_factory=dict)
     shared_slots: frozenset[str] = frozenset()
     seen: WatchReading | None = None
+    sampler: SamplerSession | None = None
+    samplers: int = 0
     watched: list[Finding] = field(default_factory=list)
     disturbed: dict[str, Finding] = field(default_factory=dict)
     bmc: BmcReading | ClusterctlError | None = None

@@ -12,12 +12,19 @@ from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.ports import Clock, Deadline, Shell
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, WatchReading, read_probes, unknown
+from clusterctl.steps.burnin.node_under_test import (
+    NodeUnderTest,
+    SamplerSession,
+    SessionFailure,
+    WatchReading,
+    read_probes,
+    unknown,
+)
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.slot_power import settled
 from clusterctl_burnin.probe import script
-from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, SAMPLER_BEGUN, sampler
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, sampler, sampler_begun
 from clusterctl_burnin.sweep import SweepFindings, sweep
 from clusterctl_burnin.watch import LoadRun, disturbed, judge, samples_wanted, watched
 
@@ -58,27 +65,44 @@ class NodeWatch:
         self._requirements, self._sample_s = plan.requirements, plan.sample_s
 
     def begin(self, node: NodeUnderTest, deadline: Deadline) -> datetime:
-        """Read the node, where its last reading is not fresh; return the time (UTC) at which its load may start."""
+        """Read the node, where its last reading is not fresh; return the time (UTC) at which its load may start.
+
+        A sampler that has answered in a fresh reading goes on for this load. The caller calls `finish` in any case.
+        """
         now = self._clock.now()
         stale = node.seen is None or isinstance(node.seen.readings, str) or now - node.seen.at > FRESH
-        sampled = samples_wanted(self._checks)
-        if sampled:
-            threading.Thread(target=self._sample, args=(node, deadline), daemon=True, name="sampler").start()
-            plan = sweep([replace(self._checks[0], probes=(SAMPLER_BEGUN,))], node.limits.patience)
-            read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
+        if samples_wanted(self._checks) and (stale or not _samples(node)):
+            self._start_sampler(node, deadline)
         if self._checks and stale:
             node.seen = self._read(node, deadline, loaded=False)
         return self._clock.now()
 
-    def _sample(self, node: NodeUnderTest, deadline: Deadline) -> None:
-        """Run the sampler until the reading after the load ends it; that one is INCONCLUSIVE where this session fails.
+    def finish(self, node: NodeUnderTest) -> None:
+        """End the node's sampler, where one runs: no load follows soon."""
+        if node.sampler is not None:
+            node.sampler.ended.set()
+            node.sampler = None
 
-        A host that has stopped answering keeps this thread until its connection is closed at the end of the run. Where
-        the run is stopped, the load itself ends with the error: this thread has nothing to report.
+    def _start_sampler(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        """Start a sampler in place of one that may run, and wait until it has begun."""
+        self.finish(node)
+        node.samplers += 1
+        name, ended = "ab"[node.samplers % 2], threading.Event()
+        own = replace(deadline.within(LONGEST_S), cancelled=ended)
+        thread = threading.Thread(target=self._sample, args=(node, name, own), daemon=True, name="sampler")
+        node.sampler = SamplerSession(thread, ended)
+        thread.start()
+        plan = sweep([replace(self._checks[0], probes=(sampler_begun(name),))], node.limits.patience)
+        read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
+
+    def _sample(self, node: NodeUnderTest, name: str, deadline: Deadline) -> None:
+        """Run the sampler until it is ended; the readings after loads are INCONCLUSIVE where this session fails.
+
+        Where the run is stopped, the load itself ends with the error: this thread has nothing to report.
         """
-        stdin = script((sampler(self._sample_s, SLOWER * self._sample_s),))
+        stdin = script((sampler(self._sample_s, SLOWER * self._sample_s, name),))
         with suppress(CancelledError):
-            read_probes(self._shell, node.host, stdin, deadline.within(LONGEST_S), privileged=True)
+            read_probes(self._shell, node.host, stdin, deadline, privileged=True)
 
     def end(self, node: NodeUnderTest, load: str, started: datetime, deadline: Deadline) -> None:
         """Read the node again; add to it what was found since `begin`, and whether the load's result counts."""
@@ -117,3 +141,12 @@ class NodeWatch:
         plan = sweep(checks, node.limits.patience, self._requirements)
         answer, _ = read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         return WatchReading(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())
+
+
+def _samples(node: NodeUnderTest) -> bool:
+    """Return whether a sampler runs that has answered in the node's last reading."""
+    if node.sampler is None or not node.sampler.thread.is_alive():
+        return False
+    readings = node.seen.readings if node.seen is not None else ""
+    answered = None if isinstance(readings, str) else readings.probes.get(LOAD_SAMPLES.name)
+    return answered is not None and answered.rc == 0

@@ -9,7 +9,7 @@ the OS close the intent too: a later request is a new one.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.acts import Act, ActResult, Intent, RebootDetails
@@ -85,8 +85,7 @@ class Reboots:
     def _batch(
         self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
-        for one in asked:
-            self._intend(one, intents)
+        self._intend(asked, intents)
         limit = deadline.within(LONGEST_S + LONGEST_S / 10)
         variables = {
             "reboot_from": {one.node.name: one.play.value.boot_id for one in asked},
@@ -95,19 +94,19 @@ class Reboots:
         fenced = intents.fenced([one.node.id for one in asked], limit)
         yield from self._playbooks.run(PLAYBOOK, [one.host for one in asked], variables, fenced)
 
-    def _intend(self, one: RebootRequest, intents: IntentLog) -> None:
-        """Write down the result of an earlier intent first: it is still the same boot."""
-        if open_reboot(one.node) is not None:
-            message = "the boot that was to end still runs, or another machine stands there"
-            intents.observed(one.node.id, Act.CONFIGURE_REBOOT, message, ActResult.FAILED)
-        details = RebootDetails(boot_id=one.play.value.boot_id)
-        intents.intend(one.node.id, Act.CONFIGURE_REBOOT, _machine(one.node), details)
+    def _intend(self, asked: Sequence[RebootRequest], intents: IntentLog) -> None:
+        """Write down the results of earlier intents first: it is still the same boot."""
+        message = "the boot that was to end still runs, or another machine stands there"
+        left = {one.node.id: (message, ActResult.FAILED) for one in asked if open_reboot(one.node) is not None}
+        intents.observed_each(Act.CONFIGURE_REBOOT, left)
+        targets = {one.node.id: (_machine(one.node), RebootDetails(boot_id=one.play.value.boot_id)) for one in asked}
+        intents.intend_each(Act.CONFIGURE_REBOOT, targets)
 
 
-def settle(node: NodeState, intents: IntentLog, words: str, *, rebooted: bool) -> None:
-    """Write what came of the node's reboot, where one is open: `rebooted` now, or in an earlier run."""
-    if rebooted or open_reboot(node) is not None:
-        intents.observed(node.id, Act.CONFIGURE_REBOOT, words)
+def settle(nodes: Iterable[NodeState], intents: IntentLog, words: str, *, rebooted: bool) -> None:
+    """Write what came of the nodes' reboots, where one is open: `rebooted` now, or in an earlier run."""
+    settled = [node.id for node in nodes if rebooted or open_reboot(node) is not None]
+    intents.observed_each(Act.CONFIGURE_REBOOT, dict.fromkeys(settled, (words, ActResult.DONE)))
 
 
 def in_vain(play: PlayOutcome) -> Finding:

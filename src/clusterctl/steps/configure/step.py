@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from clusterctl.fleet.acts import Act, ActResult
@@ -26,6 +27,7 @@ from clusterctl.steps.configure.reboots import (
     not_in_time,
     settle,
 )
+from clusterctl.steps.executor.bursts import bursts
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.permits import RebootPermits, unlimited
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
@@ -99,10 +101,11 @@ class Configure:
         hosts, lost = self._reach.split(nodes, self.step)
         yield from lost
         asked: list[RebootRequest] = []
-        for node, play in self._play((node for node in nodes if node.name in hosts), hosts, intents, deadline):
+        reached = [node for node in nodes if node.name in hosts]
+        for node, play in chain.from_iterable(self._play(reached, hosts, intents, deadline)):
             if not (play.value.ok and play.value.reboot_for):
                 if play.value.ok:
-                    settle(node, intents, "nothing more is asked for", rebooted=False)
+                    settle([node], intents, "nothing more is asked for", rebooted=False)
                 yield self._outcome(node, play, deadline)
             elif need(node, play.value.boot_id) is Need.IN_VAIN:
                 yield _judged(node, in_vain(play.value), play)
@@ -113,22 +116,21 @@ class Configure:
         yield from self._rebooted(asked, intents, deadline)
 
     def _play(
-        self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], intents: IntentLog, deadline: Deadline
-    ) -> Iterator[tuple[NodeState, Play]]:
-        """Yield each node with its play."""
-        by_name = {node.name: node for node in nodes}
-        for node in by_name.values():
-            intents.intend(node.id, Act.CONFIGURE_PLAY, node.serial or node.name)
-        if not by_name:
+        self, nodes: Sequence[NodeState], hosts: Mapping[str, HostAddress], intents: IntentLog, deadline: Deadline
+    ) -> Iterator[list[tuple[NodeState, Play]]]:
+        """Yield the nodes with their plays, those together that ended meanwhile."""
+        if not nodes:
             return
+        by_name = {node.name: node for node in nodes}
+        intents.intend_each(Act.CONFIGURE_PLAY, {node.id: (node.serial or node.name, None) for node in nodes})
         addresses = [hosts[name] for name in by_name]
-        fenced = intents.fenced([node.id for node in by_name.values()], deadline)
-        variables = {**self._variables(addresses), **plays_before(by_name.values())}
-        for play in self._playbooks.run(self._playbook, addresses, variables, fenced):
-            node = by_name[play.value.host]
-            result = ActResult.DONE if play.value.ok else ActResult.FAILED
-            intents.observed(node.id, Act.CONFIGURE_PLAY, play.value.failed_task, result)
-            yield node, play
+        fenced = intents.fenced([node.id for node in nodes], deadline)
+        variables = {**self._variables(addresses), **plays_before(nodes)}
+        for plays in bursts(self._playbooks.run(self._playbook, addresses, variables, fenced)):
+            ended = [(by_name[play.value.host], play) for play in plays]
+            results = {node.id: (play.value.failed_task, _result(play.value)) for node, play in ended}
+            intents.observed_each(Act.CONFIGURE_PLAY, results)
+            yield ended
 
     def _rebooted(
         self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
@@ -152,18 +154,20 @@ class Configure:
     ) -> Iterator[StepOutcome]:
         """Apply the roles once more to the nodes that came back. `back`: what each was asked, and its reboot."""
         hosts = {name: asked.host for name, (asked, _) in back.items()}
-        for node, play in self._play((asked.node for asked, _ in back.values()), hosts, intents, deadline):
-            asked, boot = back[node.name]
-            earlier = (asked.play, boot)
-            if not play.value.ok:
-                yield self._outcome(node, play, deadline, *earlier)
-            elif play.value.reboot_for:
-                yield _judged(node, in_vain(play.value), *earlier, play)
-            else:
-                settle(node, intents, "rebooted, and nothing more is asked for", rebooted=True)
-                why = f", rebooted for {' and '.join(earlier[0].value.reboot_for)}"
-                changed = earlier[0].value.changed + play.value.changed
-                yield _judged(node, _passed(changed, why), *earlier, play)
+        for ended in self._play([asked.node for asked, _ in back.values()], hosts, intents, deadline):
+            proven = [node for node, play in ended if play.value.ok and not play.value.reboot_for]
+            settle(proven, intents, "rebooted, and nothing more is asked for", rebooted=True)
+            yield from (self._again(node, play, *back[node.name], deadline) for node, play in ended)
+
+    def _again(self, node: NodeState, play: Play, asked: RebootRequest, boot: Play, deadline: Deadline) -> StepOutcome:
+        """Return the outcome of the play after the reboot."""
+        earlier = (asked.play, boot)
+        if not play.value.ok:
+            return self._outcome(node, play, deadline, *earlier)
+        if play.value.reboot_for:
+            return _judged(node, in_vain(play.value), *earlier, play)
+        why = f", rebooted for {' and '.join(asked.play.value.reboot_for)}"
+        return _judged(node, _passed(asked.play.value.changed + play.value.changed, why), *earlier, play)
 
     def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> StepOutcome:
         """Return the outcome of a node that did not come back from its reboot."""
@@ -202,6 +206,10 @@ class Configure:
         plays = evidence_of(*earlier, play)
         found = explained(with_evidence([task], plays)[0], faults)
         return StepOutcome(node.id, with_evidence(found, seen), (*plays, *seen))
+
+
+def _result(play: PlayOutcome) -> ActResult:
+    return ActResult.DONE if play.ok else ActResult.FAILED
 
 
 def _judged(node: NodeState, finding: Finding, *plays: Play) -> StepOutcome:

@@ -10,7 +10,7 @@ from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, OutcomeUnkn
 from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved, InstallProgress
-from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.ports import Append, Claim, Deadline, Journal
 from clusterctl.steps.executor.lease import Lease
 
 
@@ -57,6 +57,43 @@ class IntentLog:
     def announce(self, node: NodeId, message: str) -> None:
         """Report what holds up a node; it is no event of the node, and nothing is written."""
         self._on_message(node, message)
+
+    def intend_each(self, act: Act, targets: Mapping[NodeId, tuple[str, AnyDetails | None]]) -> None:
+        """Write for each node what `intend` does, in few transactions: thousands wait for this before a play begins.
+
+        Raise `ClaimLostError` when another run has one of them.
+        """
+        payloads = {
+            node: ActIntended(act=act, target=target, details=details) for node, (target, details) in targets.items()
+        }
+        self._note_all(payloads)
+
+    def observed_each(self, act: Act, results: Mapping[NodeId, tuple[str, ActResult]]) -> None:
+        """Write for each node what `observed` does. Raise `ClaimLostError` when another run has one of them."""
+        self._note_all(
+            {node: ActObserved(act=act, result=result, message=text) for node, (text, result) in results.items()}
+        )
+
+    def _note_all(self, payloads: Mapping[NodeId, Payload]) -> None:
+        for error in self.note_each(payloads).values():
+            raise error
+
+    def note_each(self, payloads: Mapping[NodeId, Payload]) -> Mapping[NodeId, ClaimLostError]:
+        """Write one fact about each node; return the nodes that another run has, and of which nothing was written."""
+        lost: dict[NodeId, ClaimLostError] = {}
+        appends: dict[NodeId, Append] = {}
+        for node, payload in payloads.items():
+            try:
+                appends[node] = Append([node_event(node, payload)], self.lease.claim(node))
+            except ClaimLostError as error:
+                lost[node] = error
+        for node, written in zip(appends, self._journal.append_each(list(appends.values())), strict=True):
+            if isinstance(written, ClaimLostError):
+                self.lease.lose(node, written.message)
+                lost[node] = written
+            elif isinstance(written, Exception):
+                raise written
+        return lost
 
     def note(self, node: NodeId, payload: Payload) -> None:
         """Write a fact that must be durable before the next side effect."""

@@ -86,12 +86,12 @@ class Lease:
             if self._held.pop(node, None) is not None:
                 self._lost[node] = words
 
-    def give_back(self, node: NodeId) -> None:
-        """Release the claim: other runs may have the node at once."""
+    def give_back(self, nodes: Iterable[NodeId]) -> None:
+        """Release the claims: other runs may have the nodes at once."""
         with self._lock:
-            claim = self._held.pop(node, None)
-        if claim is not None:
-            self._journal.release([claim])
+            claims = [claim for node in nodes if (claim := self._held.pop(node, None)) is not None]
+        if claims:
+            self._journal.release(claims)
 
     def close(self) -> None:
         """End the lease: a thread that still runs may change nothing more."""

@@ -171,6 +171,7 @@ class NodePermits:
         self._pool = pool
         self._now = now
         self._held: dict[NodeId, Claim] = {}
+        self._left: list[Claim] = []
         self._renewed = now()
         self._asks_again = 0.0
         self._known_waiting: set[NodeId] = set()
@@ -188,6 +189,7 @@ class NodePermits:
         """
         if not nodes or self._now() < self._asks_again:
             return []
+        self._return()
         claims = list(self._pool.take(len(nodes)).values())
         if len(claims) < len(nodes):
             self._asks_again = self._now() + POLL_S
@@ -203,18 +205,28 @@ class NodePermits:
         return news
 
     def leave(self, node: NodeId) -> None:
-        """Return the node's permit, if it has one."""
+        """Return the node's permit, if it has one, with the next call of `keep`, `begin` or `close`."""
         claim = self._held.pop(node, None)
         if claim is not None:
-            self._pool.journal.release([claim])
+            self._left.append(claim)
 
     def keep(self) -> None:
-        """Renew when it is time to. A node whose permit was lost meanwhile goes on: it is under way."""
+        """Return the permits of those that have left, all at once; renew the others when it is time to.
+
+        A node whose permit was lost meanwhile goes on: it is under way.
+        """
+        self._return()
         if self._held and self._now() - self._renewed > RENEW * self._pool.journal.lease_s:
             self._pool.journal.renew(self._held.values())
             self._renewed = self._now()
 
     def close(self) -> None:
         """Return all permits."""
-        self._pool.journal.release(self._held.values())
+        self._left += self._held.values()
         self._held.clear()
+        self._return()
+
+    def _return(self) -> None:
+        if self._left:
+            self._pool.journal.release(self._left)
+            self._left.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, Queue
@@ -25,6 +26,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Ending, ending, held_back
 from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.isolation import peer_error, require_controller
+from clusterctl.steps.executor.bursts import bursts
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.permits import NodePermits
 from clusterctl.steps.executor.recorder import Recorder
@@ -113,7 +115,7 @@ class Pipeline:
                 intents.lease.keep()
                 self._keep_permits()
                 self._start_batches(intents)
-                self._handle_one(intents, runs)
+                self._handle_all(intents, runs)
         finally:
             intents.lease.close()
             for permits in self._permits():
@@ -169,11 +171,18 @@ class Pipeline:
                 threading.Thread(target=work, name=f"{queue.runner.step.value}", daemon=True).start()
             quiet = quiet and not queue.busy
 
-    def _handle_one(self, intents: IntentLog, runs: Sequence[str]) -> None:
-        try:
-            message = self._inbox.get(timeout=0.2)
-        except Empty:
-            return
+    def _handle_all(self, intents: IntentLog, runs: Sequence[str]) -> None:
+        """Wait for a message; handle all that are there, and give back together the nodes that are done."""
+        messages: list[_Recorded | _Dropped | _Broken] = []
+        with suppress(Empty):
+            messages.append(self._inbox.get(timeout=0.2))
+            while True:
+                messages.append(self._inbox.get_nowait())
+        done = [node for message in messages for node in self._handle(message, runs)]
+        intents.lease.give_back(done)
+
+    def _handle(self, message: _Recorded | _Dropped | _Broken, runs: Sequence[str]) -> Iterator[NodeId]:
+        """Handle one message; yield the node where nothing more is done with it."""
         match message:
             case _Broken(error):
                 self._cancelled.set()
@@ -191,7 +200,7 @@ class Pipeline:
                 elif isinstance(decision, Advance):
                     self._enter(state)
                 else:
-                    intents.lease.give_back(state.id)
+                    yield state.id
 
     def _count(self, queue: StepQueue, state: NodeState, decision: Decision, runs: Sequence[str]) -> None:
         """Count how the node ended for those that wait. Record and report it where the step stops with that.
@@ -229,13 +238,14 @@ class Pipeline:
     def _work(self, queue: StepQueue, pending: dict[NodeId, NodeState], intents: IntentLog) -> None:
         """Run the step; nodes that it does not report become unmeasured. Nodes that are done leave `pending`."""
         step = queue.runner.step
-        started = [state for node in list(pending.values()) if (state := self._begin(queue, node, intents, pending))]
+        started = self._begin(queue, intents, pending)
         if not started:
             return
         why = "the step ended without a report about it"
+        deadline = Deadline.after(queue.limits.deadline_s, self._cancelled)
         try:
-            for outcome in queue.runner.run(started, intents, Deadline.after(queue.limits.deadline_s, self._cancelled)):
-                self._finish(queue, outcome, intents, pending)
+            for outcomes in bursts(queue.runner.run(started, intents, deadline)):
+                self._finish(queue, outcomes, intents, pending)
         except (CancelledError, ClaimLostError, EnvironmentBrokenError):
             raise
         except ClusterctlError as error:
@@ -244,43 +254,44 @@ class Pipeline:
             require_controller(error)
             log.exception("%s failed", step.value)
             why = f"clusterctl itself failed: {type(error).__name__}"
-        for node in list(pending):
-            self._finish(queue, _unmeasured(node, step, why), intents, pending)
+        self._finish(queue, [_unmeasured(node, step, why) for node in pending], intents, pending)
 
-    def _begin(
-        self, queue: StepQueue, state: NodeState, intents: IntentLog, pending: dict[NodeId, NodeState]
-    ) -> NodeState | None:
-        """Record that the step begins. Return the node's state then; None when another run has it."""
+    def _begin(self, queue: StepQueue, intents: IntentLog, pending: dict[NodeId, NodeState]) -> list[NodeState]:
+        """Record that the step begins. Return the nodes' states then, without those that another run has."""
         step = queue.runner.step
-        try:
-            intents.note(state.id, StepStarted(step=step))
-        except ClaimLostError as error:
-            self._drop(queue, pending.pop(state.id), error, intents)
-            return None
-        started = self._journal.state(state.id)
-        log.info("%s: %s begins", started.name, step.value)
-        self._observer.on_progress(PipelineProgress(started, step, None))
+        for node, error in intents.note_each(dict.fromkeys(pending, StepStarted(step=step))).items():
+            self._drop(queue, pending.pop(node), error, intents)
+        started = list(self._journal.states_of(pending).values())
+        for state in started:
+            log.info("%s: %s begins", state.name, step.value)
+            self._observer.on_progress(PipelineProgress(state, step, None))
         return started
 
     def _finish(
-        self, queue: StepQueue, outcome: StepOutcome, intents: IntentLog, pending: dict[NodeId, NodeState]
+        self, queue: StepQueue, outcomes: Sequence[StepOutcome], intents: IntentLog, pending: dict[NodeId, NodeState]
     ) -> None:
-        """Record a pending node's outcome, once."""
-        if outcome.node not in pending:
-            return
+        """Record the outcomes of pending nodes, once each."""
         step = queue.runner.step
-        try:
-            claim = intents.lease.claim(outcome.node)
+        first = {outcome.node: outcome for outcome in reversed(outcomes) if outcome.node in pending}
+        held: list[tuple[StepOutcome, Claim]] = []
+        for outcome in reversed(first.values()):
             try:
-                decision, state = self._recorder.record(step, outcome, claim)
-            except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
-                broken = _unmeasured(outcome.node, step, peer_error(error, pending[outcome.node].name).message)
-                decision, state = self._recorder.record(step, broken, claim)
-        except ClaimLostError as error:
-            self._drop(queue, pending.pop(outcome.node), error, intents)
-            return
-        del pending[outcome.node]
-        self._inbox.put(_Recorded(queue, state, decision))
+                held.append((outcome, intents.lease.claim(outcome.node)))
+            except ClaimLostError as error:
+                self._drop(queue, pending.pop(outcome.node), error, intents)
+        for (outcome, claim), recorded in zip(held, self._recorder.record_each(step, held), strict=True):
+            result = recorded
+            if isinstance(result, Exception) and not isinstance(result, ClaimLostError):
+                broken = _unmeasured(outcome.node, step, peer_error(result, pending[outcome.node].name).message)
+                (result,) = self._recorder.record_each(step, [(broken, claim)])
+            if isinstance(result, ClaimLostError):
+                self._drop(queue, pending.pop(outcome.node), result, intents)
+            elif isinstance(result, Exception):
+                raise result
+            else:
+                del pending[outcome.node]
+                decision, state = result
+                self._inbox.put(_Recorded(queue, state, decision))
 
     def _drop(self, queue: StepQueue, state: NodeState, error: ClaimLostError, intents: IntentLog) -> None:
         log.warning("%s: %s", state.name, error)

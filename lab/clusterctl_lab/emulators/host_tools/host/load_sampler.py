@@ -1,4 +1,4 @@
-"""load-sampler: what a load does to this host's parts, sampled each second until `load-samples` asks for it.
+"""load-sampler: what loads do to this host's parts, sampled each second; `load-samples` asks for it after each load.
 
 Stands in for a burn-in program that would read the controller's own kernel log, GPUs and adapters. The document is that
 of the program (burnin/clusterctl_burnin/node/programs/load_sampler.py); its counters are those of the kernel's ABI
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import socket
 import sys
@@ -18,14 +19,14 @@ from collections.abc import Iterator, Sequence
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, driver_version, load
 from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, GPUS, loaded, loads
 
-ADDRESS = "\0clusterctl-load-sampler"
+ADDRESS = "\0" + os.environ.get("CLUSTERCTL_LAB_SAMPLER", "clusterctl-load-sampler")
 WARM_C, HOT_C, CRITICAL_C, HOT_MEMORY_C = 62.0, 108.0, 102.0, 99.0
 AT_POWER_LIMIT = "0x0000000000000004"
 
 
 def main(argv: Sequence[str]) -> int:
-    if len(argv) != 3:
-        sys.stderr.write("the lab's load-sampler takes INTERVAL SLOW LIMIT\n")
+    if len(argv) != 4:
+        sys.stderr.write("the lab's load-sampler takes INTERVAL SLOW LIMIT NAME\n")
         return 2
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     for _ in range(100):
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
         _end_other()
         time.sleep(0.05)
     server.listen(4)
-    _sample(server, float(argv[0]), float(argv[2]))
+    _sample(server, float(argv[0]), float(argv[2]), f"ready {argv[3]}\n".encode())
     return 0
 
 
@@ -44,17 +45,16 @@ def _end_other() -> None:
         other.settimeout(2)
         other.connect(ADDRESS)
         other.sendall(b"end\n")
-        while other.recv(1 << 16):
-            pass
+        other.recv(1)
 
 
-def _sample(server: socket.socket, interval: float, limit: float) -> None:
-    """Count until the document is asked for."""
-    began, wall = time.monotonic(), time.time()
+def _sample(server: socket.socket, interval: float, limit: float, begun: bytes) -> None:
+    """Count, from one document that is asked for to the next; return once another sampler ends this one."""
+    end = time.monotonic() + limit
     last = dict(_counters(load()))
+    began, wall, samples = time.monotonic(), time.time(), 1
     risen: dict[tuple[str, str, str], list[tuple[float, int]]] = {}
-    samples = 1
-    while (second := time.monotonic() - began) < limit:
+    while time.monotonic() < end:
         ready, _, _ = select.select([server], [], [], interval)
         second = round(time.monotonic() - began, 1)
         for key, value in _counters(load()):
@@ -62,21 +62,26 @@ def _sample(server: socket.socket, interval: float, limit: float) -> None:
                 risen.setdefault(key, []).append((second, value - last[key]))
             last[key] = value
         samples += 1
-        if ready and _answered(server, _document(load(), wall, (second, interval, samples), risen)):
+        document = _document(load(), wall, (second, interval, samples), risen)
+        asked = _answered(server, begun, document) if ready else b""
+        if asked == b"end\n":
             return
+        if asked == b"document\n":
+            began, wall, samples, risen = time.monotonic(), time.time(), 0, {}
 
 
-def _answered(server: socket.socket, document: dict[str, object]) -> bool:
-    """Return whether the peer asked for the document and has it."""
+def _answered(server: socket.socket, begun: bytes, document: dict[str, object]) -> bytes:
+    """Return what the peer asked for: whether the sampler has begun, the document, or its end."""
+    asked = b""
     peer, _ = server.accept()
     with peer, contextlib.suppress(OSError):
         peer.settimeout(10)
-        if peer.recv(16) == b"ready\n":
-            peer.sendall(b"ready\n")
-            return False
-        peer.sendall(json.dumps(document).encode())
-        return True
-    return False
+        asked = peer.recv(16)
+        if asked == begun:
+            peer.sendall(begun)
+        if asked == b"document\n":
+            peer.sendall(json.dumps(document).encode())
+    return asked
 
 
 def _counters(facts: Facts) -> Iterator[tuple[tuple[str, str, str], int]]:
