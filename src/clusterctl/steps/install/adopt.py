@@ -140,9 +140,18 @@ class InstallOrAdopt:
     adopt: StepRunner
     adopts: Callable[[NodeState], bool]
     step = Step.INSTALL
-    minimum = 1
-    linger_s = 1.0
-    at_once = 16
+
+    @property
+    def minimum(self) -> int:
+        return self.install.minimum
+
+    @property
+    def linger_s(self) -> float:
+        return self.install.linger_s
+
+    @property
+    def at_once(self) -> int:
+        return self.install.at_once
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         taken = [node for node in nodes if self.adopts(node)]
