@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,24 @@ def test_of_appends_in_one_transaction_each_keeps_its_result(
     before = book.states_of(nodes)
     book.rebuild()
     assert book.states_of(nodes) == before
+
+
+def test_no_statement_is_sent_through_a_pipeline(url: str) -> None:
+    """A writer that is stopped inside psycopg's pipeline keeps the writers' lock: PostgreSQL's timeout for idle
+    transactions does not count there. Rows of claims, events, states, heads and evidence go in single statements.
+    """
+    book, piped = open_journal(url, StepClock(), Holder("r1")), list[str]()
+    event.listen(book._database.engine, "do_executemany", lambda _c, statement, *_: piped.append(statement))
+    nodes = [N1, NodeId("n2")]
+    claims = book.claim(nodes, "r1").granted
+    book.append([added(node) for node in nodes])
+    book.append_each([Append([started(node)], claims[node]) for node in nodes])
+    book.store([EVIDENCE, replace(EVIDENCE, source="another")])
+    assert {state.attempts for state in book.states()} == {1}
+    book.release(claims.values())
+    book.rebuild()
+    book.close()
+    assert piped == []
 
 
 def test_what_was_written_counts_though_the_claim_is_lost_meanwhile(
