@@ -1,10 +1,10 @@
 """Write the SQLite journal of a large site with long histories, for measurements: `nodes`, `why`, metrics, the page.
 
-    python -m benchmarks.large_journal FOLDER [--nodes 32768] [--cycles 53]
+    python -m benchmarks.large_journal FOLDER [--nodes 32768] [--cycles 53] [--days 730]
 
 Each node went through all steps to gold in each cycle (19 events). All nodes wrote their n-th event on the same day,
-the last one today; the whole lasts two years. A report has two findings, but those of the last cycle, and all those of
-the first 16 nodes, have twenty: with twenty in each, 33 million events would take 60 GB instead of 20. The chain of
+the last one today; the whole lasts so many days. A report has two findings, but those of the last cycle, and all those
+of the first 16 nodes, have twenty: with twenty in each, 33 million events would take 60 GB instead of 20. The chain of
 digests is whole. Each node has an inventory of its own, which its events do not have.
 """
 
@@ -34,7 +34,6 @@ from clusterctl.fleet.payloads.node import NodeDescribed, NodeIdentified, Report
 from clusterctl.fleet.state import NodeState
 from tests.edges.site.ready import write_ready_site
 
-SPAN = timedelta(days=730)
 WHOLE = 16
 """So many nodes have twenty findings in all their reports."""
 BRIEF = 2
@@ -66,7 +65,7 @@ def story(cycles: int, *, whole: bool) -> list[Payload]:
     return found
 
 
-def build(folder: Path, nodes: int, cycles: int) -> Path:
+def build(folder: Path, nodes: int, cycles: int, span: timedelta) -> Path:
     """Write site and journal; return the journal's file."""
     write_ready_site(folder)
     lines = [
@@ -83,10 +82,10 @@ def build(folder: Path, nodes: int, cycles: int) -> Path:
     kept = indexes.fetchall()
     for name, _ in kept:
         base.execute(f"DROP INDEX {name}")
-    _events(base, nodes, cycles)
+    _events(base, nodes, cycles, span)
     for _, sql in kept:
         base.execute(sql)
-    _states(base, nodes, cycles)
+    _states(base, nodes, cycles, span)
     base.execute("ANALYZE")
     base.execute("PRAGMA journal_mode=WAL")
     base.close()
@@ -97,11 +96,11 @@ def name_of(number: int) -> str:
     return f"node{number:05d}"
 
 
-def _events(base: sqlite3.Connection, nodes: int, cycles: int) -> None:
+def _events(base: sqlite3.Connection, nodes: int, cycles: int, span: timedelta) -> None:
     brief, whole = story(cycles, whole=False), story(cycles, whole=True)
     now, count, last = datetime.now(UTC), len(brief), ""
     for at, (short, full) in enumerate(zip(brief, whole, strict=True)):
-        moment = (now - SPAN * (count - at) / count).isoformat()
+        moment = (now - span * (count - at) / count).isoformat()
         rows = list(_rows(at * nodes + 1, nodes, moment, (payload_to_json(full), payload_to_json(short), short), last))
         last = rows[-1][-1]
         base.execute("BEGIN")
@@ -128,11 +127,11 @@ def _rows(
             previous = digest
 
 
-def _states(base: sqlite3.Connection, nodes: int, cycles: int) -> None:
+def _states(base: sqlite3.Connection, nodes: int, cycles: int, span: timedelta) -> None:
     found = story(cycles, whole=False)
     now, count = datetime.now(UTC), len(found)
     events = [
-        Event(i + 1, Stream.NODE, "id", now - SPAN * (count - i) / count, "r", "clusterctl", payload)
+        Event(i + 1, Stream.NODE, "id", now - span * (count - i) / count, "r", "clusterctl", payload)
         for i, payload in enumerate(found)
     ]
     whole = fold(events, NodeId("id"))
@@ -160,9 +159,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nodes", type=int, default=32768)
     parser.add_argument("--cycles", type=int, default=53)
+    parser.add_argument("--days", type=float, default=730.0)
     options = parser.parse_args()
     began = time.monotonic()
-    file = build(options.folder, options.nodes, options.cycles)
+    file = build(options.folder, options.nodes, options.cycles, timedelta(days=options.days))
     events = len(story(options.cycles, whole=False))
     print(
         f"{options.nodes} nodes × {events} events, {file.stat().st_size / 1e9:.1f} GB,"

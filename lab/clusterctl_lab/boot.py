@@ -66,6 +66,14 @@ class Medium:
     write_protected: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class HttpBoot:
+    """One boot from a URI. `authorities`: the certificates (PEM) that the firmware trusts for it."""
+
+    uri: str
+    authorities: tuple[str, ...]
+
+
 def options(machine: Machine) -> tuple[BootOption, ...]:
     """In the order that the machine is delivered with: network first, as an installer expects, then its drives."""
     return tuple(

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Sequence
 from typing import Protocol
 
-from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.boot import BootTarget, HttpBoot
 from clusterctl_lab.machine import Machine
 
 
@@ -62,8 +62,8 @@ class Metal(Protocol):
         """Return whether a partition table is on its root disk."""
         ...
 
-    async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
-        """Start the firmware, which tries `devices` (MACs, serials of drives) in that order."""
+    async def power_on(self, machine: Machine, devices: Sequence[str], http: HttpBoot | None) -> None:
+        """Start the firmware, which tries `http`, then `devices` (MACs, serials of drives) in that order."""
         ...
 
     async def power_off(self, machine: Machine) -> None:

@@ -19,6 +19,7 @@ class MachineState:
 
     posting      it is in POST, or hangs there
     boot_mode, boot_uri   of the override in force: UEFI or Legacy; what UEFI HTTP boots
+    boot_authorities   certificates (PEM) that the firmware trusts for a boot over HTTPS
     boot_order   references of `boot.options`; empty: as delivered
     booted_from  the target of its last boot; NONE before the first one
     media        the images in the BMC's virtual drives, by the device's name
@@ -34,6 +35,7 @@ class MachineState:
     boot_once: bool = False
     boot_mode: str = "UEFI"
     boot_uri: str = ""
+    boot_authorities: tuple[str, ...] = ()
     boot_order: tuple[str, ...] = ()
     booted_from: BootTarget = BootTarget.NONE
     media: dict[str, Medium] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl_lab.boot import BootTarget, devices, first
+from clusterctl_lab.boot import BootTarget, HttpBoot, devices, first
 from clusterctl_lab.event_texts import BmcEvent, log_entry
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import LogLine, Machine
@@ -242,13 +242,13 @@ class World:
         if state.at_boot:
             await self._apply(name)
         state.boots += 1
-        machine, override = self.machines[name], self._override(name)
+        machine, http, override = self.machines[name], self._http(name), self._override(name)
         if override.ends_there:
             log.info("%s boots from %s, for which the lab has no machine", name, override.value)
             state.posting, state.booted_from = False, override
             return
         if self.metal is not None:
-            await self.metal.power_on(machine, devices(machine, state.boot_order, override))
+            await self.metal.power_on(machine, devices(machine, state.boot_order, override), http)
             return
         state.posting = False
         target = override if override is not BootTarget.NONE else self._first(name)
@@ -264,6 +264,12 @@ class World:
         await self.hosts.boot(self.machines[name])
         log.info("%s runs its OS", name)
         await self._notify_power(self.machines[name], on=True)
+
+    def _http(self, name: str) -> HttpBoot | None:
+        """Return the URI of an override that is in force."""
+        state = self.states[name]
+        wanted = state.boot_target is BootTarget.UEFI_HTTP and state.boot_uri
+        return HttpBoot(state.boot_uri, state.boot_authorities) if wanted else None
 
     def _override(self, name: str) -> BootTarget:
         """Return the target before the boot order, NONE without one; consume a one-time override."""

@@ -489,7 +489,7 @@ def test_a_job_that_ended_by_a_silent_daemon_lost_no_host() -> None:
     """Slurm ends the job after its time-out, and calls it a failure of the node: the host answers, and has not booted."""
     line = "slurmstepd: error: *** JOB 7 ON n0 CANCELLED AT 2026-11-01T12:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
     facts = SchedulerFacts(state="NODE_FAIL", nodes=("n0", "n1"), silent_nodes=("n1",), ended=T0)
-    found = judged(replace(job("n0", 0, line), meaning=replace(job("n0", 0, line).meaning, parts={})), scheduler=facts)
+    found = judged(job("n0", 0, line), scheduler=facts)
     assert (found.cause.rule, found.cause.failure, hosts(found)) == ("silent_daemon", Failure.CRASH, ["n1"])
 
 

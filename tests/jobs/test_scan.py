@@ -71,3 +71,15 @@ def test_kinds_are_bounded() -> None:
 def test_control_characters_are_visible() -> None:
     (one,) = scanned("\x1b[2JValueError: x \x07\n")
     assert one.text.isprintable()
+
+
+def test_a_message_from_before_the_job_hides_none_of_its_own() -> None:
+    """A kernel log goes back to the boot, when links come up: the first line of a kind that is the job's counts."""
+    lines = "".join(
+        f"2026-11-01T{hour}:00:00.000000+00:00 n1 kernel: mlx5_core 0000:18:00.0 mlx5_0: Port: 1 Link DOWN\n"
+        for hour in ("08", "09", "11")
+    )
+    since = datetime(2026, 11, 1, 10, tzinfo=UTC)
+    log = LogFile(name="kernel.log", host="n1", source=Source.KERNEL, since=since)
+    (found,) = scan([(0, lines.encode())], log, TimeReader(datetime(2026, 11, 2, tzinfo=UTC)))
+    assert found.at == datetime(2026, 11, 1, 11, tzinfo=UTC)

@@ -35,7 +35,7 @@ FLEET = "src/clusterctl/fleet"
 STEPS = "src/clusterctl/steps"
 INSTALL = tuple(
     f"tests/steps/install/test_{name}.py"
-    for name in ("install", "installer_answers", "rounds", "disk_proof", "reinstall")
+    for name in ("install", "installer_answers", "rounds", "disk_proof", "reinstall", "findings", "adopt")
 )
 """Not those with an emulated MAAS: they take minutes for each mutant."""
 LIMITS = "burnin/clusterctl_burnin/limits"

@@ -29,6 +29,7 @@ WORKING = {
     "FleetSnapshot",
     "GoldPool",
     "ImportPlan",
+    "KnownHosts",
     "KnownSerials",
     "LinkBurner",
     "NOTHING",

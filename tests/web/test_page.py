@@ -276,3 +276,8 @@ def test_other_addresses_are_refused_without_a_certificate(context: SiteContext,
     with pytest.raises(UsageError) as refused:
         serve(context, listen, print, threading.Event())
     assert refused.value.where == listen
+
+
+def test_the_tiles_of_the_largest_fleet_are_kept() -> None:
+    """With fewer places than nodes, each page would draw every tile again: the oldest goes as the next one comes."""
+    assert tile_html.cache_info().maxsize > 32_768

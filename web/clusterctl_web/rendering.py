@@ -70,7 +70,7 @@ def _environment() -> Environment:
 TEMPLATES = _environment()
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 16)
 def tile_html(tile: Tile) -> Markup:
     """Return the tile of a node, escaped. It is kept: all readers have the same tiles, of thousands of nodes."""
     macros = TEMPLATES.get_template("tile.html.j2").module

@@ -31,12 +31,15 @@ UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where its things lie; `drives` by serial, `console` is a socket that listens, `share` what its OS may read."""
+    """Where its things lie; `drives` by serial, `console` is a socket that listens, `share` what its OS may read;
+    `authorities`: EFI signature lists for a boot over HTTPS, None where it has none.
+    """
 
     variables: Path
     drives: dict[str, Path]
     console: Path
     share: Path
+    authorities: Path | None = None
 
 
 def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tuple[str, ...]:
@@ -51,6 +54,7 @@ def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tu
         *("-drive", f"if=pflash,format=raw,readonly=on,file={_text(FIRMWARE)}"),
         *("-drive", f"if=pflash,format=raw,file={_text(places.variables)}"),
         *("-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"),
+        *_trusted(places.authorities),
         *("-chardev", f"socket,id=console,path={_text(places.console)}", "-serial", "chardev:console"),
         *("-smbios", _identity(machine), "-device", "virtio-rng-pci"),
         *("-netdev", f"tap,id=net0,ifname={wires.tap(machine)},script=no,downscript=no"),
@@ -65,6 +69,11 @@ def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tu
         *("-fsdev", f"local,id=share,path={_text(places.share)},security_model=none,readonly=on"),
         *("-device", f"virtio-9p-pci,fsdev=share,mount_tag={TAG}"),
     )
+
+
+def _trusted(authorities: Path | None) -> tuple[str, ...]:
+    """OVMF takes them from there (OvmfPkg/README, "HTTPS Boot")."""
+    return () if authorities is None else ("-fw_cfg", f"name=etc/edk2/https/cacerts,file={_text(authorities)}")
 
 
 def _rail(number: int, machine: Machine) -> Iterator[str]:

@@ -11,7 +11,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl_lab.boot import HttpBoot
 from clusterctl_lab.machine import Drive, Machine
+from clusterctl_lab.metal.efi_variables import boot_next_from, signature_lists
 
 BLOCK = 512
 GPT = b"EFI PART"
@@ -46,6 +48,18 @@ class MetalDrives:
                 return os.pread(file.fileno(), len(GPT), BLOCK) == GPT
         except FileNotFoundError:
             return False
+
+    def variables_for(self, machine: Machine, http: HttpBoot, template: Path) -> Path:
+        """Return a memory of the firmware for one boot from a URI; its own is left as it is."""
+        path = self.folder / machine.name / "variables-http.fd"
+        path.write_bytes(boot_next_from(http.uri, template.read_bytes()))
+        return path
+
+    def authorities(self, machine: Machine, http: HttpBoot) -> Path:
+        """Return the file of the authorities that the firmware trusts for it."""
+        path = self.folder / machine.name / "authorities.esl"
+        path.write_bytes(signature_lists(http.authorities))
+        return path
 
     def variables(self, machine: Machine, template: Path) -> Path:
         """The firmware's own memory, empty at first."""

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
+from clusterctl_lab.boot import HttpBoot
 from clusterctl_lab.hosts.cgroups import LAUNCHERS, LabCgroup
 from clusterctl_lab.hosts.leftovers import sweep_leftovers
 from clusterctl_lab.hosts.names import LabNames
@@ -103,7 +104,7 @@ class QemuMetal:
         """Return whether its boot drive has partitions; no more is known from outside of it."""
         return any(drive.boot and self._drives.partitioned(machine, drive) for drive in machine.drives)
 
-    async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
+    async def power_on(self, machine: Machine, devices: Sequence[str], http: HttpBoot | None = None) -> None:
         """As `Metal`."""
         async with self._locks[machine.name]:
             if machine.name in self._running:
@@ -111,7 +112,7 @@ class QemuMetal:
             if self._closing:
                 raise EdgeError("does not start: the lab closes", where=machine.name, remedy="Start the lab again.")
             try:
-                virtual = await self._start(machine, devices)
+                virtual = await self._start(machine, devices, http)
             except BaseException:  # a cancelled start too must leave nothing
                 await asyncio.shield(self._clean(machine))
                 raise
@@ -148,25 +149,33 @@ class QemuMetal:
                     virtual.qmp.command("device_del", id=device_id(number))
                     virtual.pulled.add(drive.serial)
 
-    async def _start(self, machine: Machine, devices: Sequence[str]) -> VirtualMachine:
+    async def _start(self, machine: Machine, devices: Sequence[str], http: HttpBoot | None) -> VirtualMachine:
         run, folder = self._names.run_dir / machine.name, self._drives.folder / machine.name
         run.mkdir(mode=0o700, exist_ok=True)
         await asyncio.to_thread(self._drives.insert, machine)
         places = Places(
-            variables=self._drives.variables(machine, VARIABLES),
+            variables=self._variables(machine, http),
             drives={drive.serial: self._drives.path(machine, drive) for drive in machine.drives},
             console=run / "console",
             share=self._shares.path(machine),
+            authorities=self._drives.authorities(machine, http) if http and http.authorities else None,
         )
         self._shares.write(machine, self._settings.in_share(machine))
         await self._lay(machine, devices[0], folder)
         wire = run / "switch.batch"
         wire.write_text(wires.plug(machine))
         console = Console(places.console, folder / "console.log", self._reader(machine.name))
-        console.note(f"power on {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, boots from {', '.join(devices)}")
+        tried = ", ".join(("a URI", *devices) if http else devices)
+        console.note(f"power on {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, boots from {tried}")
         socket = Socket(self._cgroup.create(machine.name), self._switch.netns, wire, run / "qemu.log")
         argv = command_line(machine, devices, places)
         return await start(self._names.lab, machine, argv, socket, console)
+
+    def _variables(self, machine: Machine, http: HttpBoot | None) -> Path:
+        """Return the file with the firmware's memory for this boot."""
+        return (
+            self._drives.variables_for(machine, http, VARIABLES) if http else self._drives.variables(machine, VARIABLES)
+        )
 
     async def _lay(self, machine: Machine, first: str, folder: Path) -> None:
         """The lab's files, where the machine is about to boot its root disk. One that does not take them boots all the

@@ -34,9 +34,9 @@ def machine(number: int = 1, vendor: Vendor = Vendor.DELL) -> Machine:
     return as_metal(build(number, LAYOUT, "x", vendor=vendor))
 
 
-def arguments(of: Machine, *devices: str) -> list[str]:
+def arguments(of: Machine, *devices: str, authorities: Path | None = None) -> list[str]:
     drives = {drive.serial: Path(f"/{drive.serial}.raw") for drive in of.drives}
-    places = Places(Path("/v.fd"), drives, Path("/console"), Path("/share"))
+    places = Places(Path("/v.fd"), drives, Path("/console"), Path("/share"), authorities)
     return list(command_line(of, devices, places))
 
 
@@ -57,6 +57,13 @@ def test_the_sku_of_virtual_metal_names_one_root_disk(vendor: Vendor) -> None:
     assert [drive.boot for drive in made.drives if sku["root_disk"]["model"] in drive.model] == [True]
     assert (sku["gpu_count"], sku["hca_count"], sku["data_drive_count"]) == (8, 8, 4)
     assert (sku["cpu_count"], sku["memory_gib"]) == (1, 1)
+
+
+def test_the_firmware_trusts_the_enrolled_authorities() -> None:
+    """Without any, it is given no list: OVMF then trusts no server."""
+    given = "name=etc/edk2/https/cacerts,file=/a.esl"
+    assert given in arguments(machine(), authorities=Path("/a.esl"))
+    assert not any("cacerts" in word for word in arguments(machine()))
 
 
 def test_the_firmware_tries_the_ordered_devices_and_nothing_else() -> None:

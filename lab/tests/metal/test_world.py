@@ -8,7 +8,7 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
-from clusterctl_lab.boot import BootTarget, drives_first
+from clusterctl_lab.boot import BootTarget, HttpBoot, drives_first
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
@@ -32,8 +32,8 @@ class Recorder:
     def installed(self, machine: Machine) -> bool:
         return False
 
-    async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
-        self.calls.append(("on", *devices))
+    async def power_on(self, machine: Machine, devices: Sequence[str], http: HttpBoot | None) -> None:
+        self.calls.append(("on", *((http.uri, *http.authorities) if http else ()), *devices))
 
     async def power_off(self, machine: Machine) -> None:
         self.calls.append(("off",))
@@ -87,6 +87,21 @@ def test_an_override_for_one_boot_is_used_up_by_a_reset_from_within() -> None:
         assert lab.metal.calls[-1] == ("on", DISK, NIC)
         assert lab.state.power
         assert lab.state.boots == 2
+
+    rehearse(story)
+
+
+def test_a_boot_over_https_has_the_uri_and_the_authorities_once() -> None:
+    """What the BMC was given; the installer's own reboot leads to the disk."""
+
+    async def story(lab: Rehearsal) -> None:
+        lab.state.boot_target, lab.state.boot_once = BootTarget.UEFI_HTTP, True
+        lab.state.boot_uri, lab.state.boot_authorities = "https://192.0.2.1/x.efi", ("PEM",)
+        await lab.on()
+        await lab.world.rebooted(NAME)
+        await lab.booted()
+        assert lab.metal.calls[0] == ("on", "https://192.0.2.1/x.efi", "PEM", NIC, DISK)
+        assert lab.metal.calls[-1] == ("on", DISK, NIC)
 
     rehearse(story)
 

@@ -25,7 +25,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -45,6 +45,7 @@ from clusterctl.formats.job_lines import TimeReader
 from clusterctl.formats.py_spy import parse_dump as parse_py_spy
 from clusterctl.formats.py_spy import parse_kernel_stack
 from clusterctl.formats.training_steps import step_of
+from clusterctl.jobs.case import AROUND
 from clusterctl.jobs.evidence import BmcEvent, LinkErrors, Observation, Progress, RankProcess, Source, Stack
 from clusterctl.jobs.scan import LogFile, scan
 
@@ -130,6 +131,12 @@ class _Files:
             log = LogFile(name=name, host=host, source=source)
             self.logs.append((path, log, entry.stat(follow_symlinks=False).st_size))
 
+    def read_kernel_since(self, since: datetime | None) -> None:
+        """Leave out what kernels logged before a time."""
+        for number, (path, log, size) in enumerate(self.logs):
+            if log.source is Source.KERNEL:
+                self.logs[number] = (path, replace(log, since=since), size)
+
 
 def read_folder(folder: Path) -> FolderEvidence:
     """Read the folder. Raises `UsageError` where it holds no log, or where `job.json` is wrong."""
@@ -141,6 +148,8 @@ def read_folder(folder: Path) -> FolderEvidence:
     facts = _facts(folder)
     times = TimeReader(_reference(facts, files), facts.zone)
     missing: list[str] = []
+    started = moment(facts.started, facts, where=FACTS)
+    files.read_kernel_since(started - AROUND if started is not None else None)
     observations = tuple(one for part in _scanned(files, times, missing) for one in part)
     return FolderEvidence(
         facts=facts,

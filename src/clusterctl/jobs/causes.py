@@ -50,10 +50,8 @@ def lost_nodes(case: Case) -> Iterator[Candidate]:
     """Blame the hardware of a node that the scheduler lost; the BMC proves it by an event at that time."""
     lines = {one.meaning.parts.get("node", ""): one for one in case.of_rules("slurm_node_failure")}
     named, silent = case.evidence.scheduler.failed_nodes, case.evidence.scheduler.silent_nodes
-    nodes = dict.fromkeys((*named, *lines))
-    if named or silent:
-        nodes.pop("", None)  # a line without a name is of a node that the scheduler names
-    for node in (one for one in nodes if one not in silent):
+    # lines name the host that reports the end of a step, too: the nodes that the scheduler names are right
+    for node in dict.fromkeys(named if named or silent else lines):
         yield _lost_node(case, node, lines.get(node))
 
 

@@ -42,11 +42,15 @@ _CHANGING = frozenset({"iteration", "sequence", "operation", "timeout", "status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """A log: its name as the operator knows it, and the host that wrote it (empty: several, or unknown)."""
+    """A log: its name as the operator knows it, and the host that wrote it (empty: several, or unknown).
+
+    `since`: messages of a kernel from before it are not the job's; the first of a kind after it counts.
+    """
 
     name: str
     host: str
     source: Source
+    since: datetime | None = None
 
 
 def scan(pieces: Iterable[tuple[int, bytes]], log: LogFile, times: TimeReader) -> tuple[Observation, ...]:
@@ -100,7 +104,8 @@ class _Scanner:
         key = (meaning.rule, parsed.rank, fixed, process_of(meaning.rule, text))
         self._looked[kind] = (self._looked.get(kind, (0, None))[0] + 1, key)
         if key not in self._found:
-            if len(self._found) >= MAX_KINDS:
+            at_time = self._time(text, before)
+            if len(self._found) >= MAX_KINDS or self._is_before(at_time):
                 return
             self._found[key] = Observation(
                 source=self._log.source,
@@ -109,11 +114,14 @@ class _Scanner:
                 host=self._log.host or nccl_host(parsed.text),
                 rank=parsed.rank if self._log.source is Source.JOB else None,
                 task=parsed.task if self._log.source is Source.JOB else None,
-                at=self._time(text, before),
+                at=at_time,
                 place=f"{self._log.name} at byte {at}",
                 position=(self._log.name, at),
             )
         self._times_of[key] += 1
+
+    def _is_before(self, at: datetime | None) -> bool:
+        return at is not None and self._log.since is not None and at < self._log.since
 
     def _enough(self, key: object) -> int:
         """Return how many lines of a kind are looked at: they may name several parts or ranks; of context, one."""

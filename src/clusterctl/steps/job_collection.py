@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -78,12 +78,7 @@ class JobCollector:
                 more = {BMC_FILE: self._bmc(name, request, deadline)}
             except Exception as error:  # noqa: BLE001 — likewise
                 missing.append(f"the BMC was not read: {peer_error(error, name).message}")
-        files = NodeFiles(
-            files={**found.files, **more},
-            utc_offset=found.utc_offset,
-            addresses=found.addresses,
-            ranks=found.ranks,
-        )
+        files = replace(found, files={**found.files, **more}, missing=())
         return CollectedNode(node=name, found=files, answered=answered, missing=(*missing, *found.missing))
 
     def _shared_files(self, name: str, request: CollectionRequest, deadline: Deadline) -> CollectedNode:

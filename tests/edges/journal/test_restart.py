@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Append
 from tests.edges.journal.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from tests.edges.journal.life import EVIDENCE, N1, StepClock, added, started
 from tests.edges.journal.postgres import PostgresServer
@@ -56,6 +58,46 @@ def test_an_append_with_a_cut_connection_is_written_once(
     before = book.state(N1)
     book.rebuild()
     assert book.state(N1) == before
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_of_appends_in_one_transaction_each_keeps_its_result(
+    proxied: tuple[CuttingProxy, SqlJournal], cut: Cut
+) -> None:
+    """Three share a transaction whose connection is cut, one of them with a lost claim: two are written once, in their
+    order, and the third is refused before and after.
+    """
+    proxy, book = proxied
+    nodes = [N1, NodeId("n2"), NodeId("n3")]
+    claims = book.claim(nodes, "r1").granted
+    book.append([added(node) for node in nodes])
+    book.release([claims[nodes[1]]])
+    proxy.cut = cut
+    first, refused, third = book.append_each([Append([started(node)], claims[node]) for node in nodes])
+    assert proxy.cuts == 1
+    assert isinstance(refused, ClaimLostError)
+    assert [tuple(book.history(Stream.NODE, node))[1:] for node in nodes] == [first, (), third]
+    before = book.states_of(nodes)
+    book.rebuild()
+    assert book.states_of(nodes) == before
+
+
+def test_no_statement_is_sent_through_a_pipeline(url: str) -> None:
+    """A writer that is stopped inside psycopg's pipeline keeps the writers' lock: PostgreSQL's timeout for idle
+    transactions does not count there. Rows of claims, events, states, heads and evidence go in single statements.
+    """
+    book, piped = open_journal(url, StepClock(), Holder("r1")), list[str]()
+    event.listen(book._database.engine, "do_executemany", lambda _c, statement, *_: piped.append(statement))
+    nodes = [N1, NodeId("n2")]
+    claims = book.claim(nodes, "r1").granted
+    book.append([added(node) for node in nodes])
+    book.append_each([Append([started(node)], claims[node]) for node in nodes])
+    book.store([EVIDENCE, replace(EVIDENCE, source="another")])
+    assert {state.attempts for state in book.states()} == {1}
+    book.release(claims.values())
+    book.rebuild()
+    book.close()
+    assert piped == []
 
 
 def test_what_was_written_counts_though_the_claim_is_lost_meanwhile(

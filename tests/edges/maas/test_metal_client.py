@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.ports import Deadline, InstallState
-from clusterctl_lab.boot import BootTarget, drives_first
+from clusterctl_lab.boot import BootTarget, HttpBoot, drives_first
 from clusterctl_lab.emulators.maas.metal.boot_service import BootService
 from clusterctl_lab.machine import Machine
 from lab.tests.emulators.maas.metal_boot_kit import BASE, boot_folder
@@ -35,7 +35,7 @@ class Firmware:
     def installed(self, machine: Machine) -> bool:
         return machine.name in self.tokens
 
-    async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
+    async def power_on(self, machine: Machine, devices: Sequence[str], http: HttpBoot | None) -> None:
         task = asyncio.create_task(self._boot(machine, devices[0]))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.edges.pxe.efi_kit import boot_next_from
+from clusterctl_lab.metal.efi_variables import boot_next_from
 
 OVMF = Path("/usr/share/OVMF")
 MAC = "52:54:00:00:00:01"
@@ -68,9 +67,8 @@ class VirtualMachine:
 
     def _start(self, *more: str, boot_next: str = "") -> subprocess.Popen[bytes]:
         variables = self.folder / "vars.fd"
-        shutil.copyfile(OVMF / "OVMF_VARS_4M.fd", variables)
-        if boot_next:
-            boot_next_from(boot_next, variables)
+        empty = (OVMF / "OVMF_VARS_4M.fd").read_bytes()
+        variables.write_bytes(boot_next_from(boot_next, empty) if boot_next else empty)
         argv = [
             *("setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg,thread=multi,tb-size=256"),
             *("-M", "q35", "-cpu", "Nehalem", "-smp", "1", "-m", "1024", "-display", "none", "-nodefaults"),

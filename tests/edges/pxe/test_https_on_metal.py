@@ -23,9 +23,9 @@ from clusterctl.edges.pxe.install_profiles import AttemptFactory, ImageProfile
 from clusterctl.edges.pxe.server import ConnectionLimits
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.node import Mac, Serial
+from clusterctl_lab.metal.efi_variables import OPTION, signature_lists
 from clusterctl_lab.metal.os_image import ensure_os_image
 from tests.edges.os_images.machine_kit import GATEWAY, MAC, OVMF, Drive, VirtualMachine
-from tests.edges.pxe.efi_kit import signature_list
 from tests.edges.pxe.kit import in_threads
 from tests.edges.pxe.test_installer import TARGET
 from tests.edges.pxe.tls_kit import BootAuthority, site_files
@@ -42,7 +42,7 @@ pytestmark = [
 ]
 SERIAL, ROOT = Serial("SN0001"), Serial("ROOT-1")
 LONG_S = 3000.0
-GIVEN_UP = 'failed to load Boot0099 "HTTPS"'
+GIVEN_UP = f'failed to load Boot0099 "{OPTION}"'
 """OVMF's line where it loaded nothing from the given URI; the test decides by what service and machine then did not do."""
 
 
@@ -92,7 +92,7 @@ def booted(folder: Path, image: OsImage, authority: BootAuthority) -> Iterator[B
     drives = tuple(Drive.made(folder, name, 4 << 30, name.encode() * 4096) for name in ("DATA-1", ROOT))
     machine = VirtualMachine(folder, SERIAL, drives, reserve_port("127.0.0.1"))
     trusted = folder / "authorities.esl"
-    trusted.write_bytes(signature_list(authority.pem))
+    trusted.write_bytes(signature_lists([authority.pem]))
     with in_threads(setup, BootHandlers(settings.base, attempts, CLOCK), ConnectionLimits(), port):
         process = machine.boot_https(uri, trusted)
         try:

@@ -10,6 +10,7 @@ Configuration").
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,11 @@ from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot_certificates import fingerprint, read_boot_authorities
 from clusterctl.ports import BmcAddress, Deadline
+from clusterctl_lab.healthy import build
+from clusterctl_lab.vendor import Vendor
 from tests.edges.pxe.tls_kit import BootAuthority
 from tests.edges.redfish.replay import Bmc, Handler, merge
+from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, lab
 from tests.edges.redfish.trees import ask, recorded
 from tests.faulty import status
 
@@ -121,6 +125,22 @@ def test_another_machine_is_not_touched(bmcs: RedfishBmcs, served: Served, serve
     with pytest.raises(EdgeError, match="belongs to machine EX00042, not to EX99999"):
         enroll(bmcs, served, serial=Serial("EX99999"))
     assert bmc.posted == []
+
+
+def test_the_labs_bmc_is_ready_for_a_boot_over_https(bmcs: RedfishBmcs, tmp_path: Path) -> None:
+    """The emulated Supermicro: authority and URI are taken and read back; text that is no certificate is refused."""
+    machine = build(1, LAYOUT, PASSWORD, vendor=Vendor.SUPERMICRO)
+    wish = BootOnce(BootSource.UEFI_HTTP, "https://192.0.2.1:8080/efi/x.efi")
+    with lab([machine], tmp_path) as found, bmcs.open(found[machine.name], Deadline.after(60)) as bmc:
+        for _ in range(2):
+            bmc.enroll_boot_authority(PEM, Serial(machine.serial), Deadline.after(60))
+        bmc.boot_once(wish, Serial(machine.serial), Deadline.after(60))
+        state = found.world.states[machine.name]
+        assert (state.boot_authorities, state.boot_uri) == ((PEM,), wish.uri)
+        broken = PEM.replace("A", "B")
+        with pytest.raises(EdgeError, match="refuses enroll the boot authority"):
+            bmc.enroll_boot_authority(broken, Serial(machine.serial), Deadline.after(60))
+        assert state.boot_authorities == (PEM,)
 
 
 def test_a_bmc_that_ignores_the_uri(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:

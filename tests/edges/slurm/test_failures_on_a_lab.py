@@ -118,7 +118,7 @@ KINDS = (
     Kind(name="rank stopped", fault=replace(on_host("kill -STOP PID"), options=("--hang-after", "20s")), failure="hang",
          layer="system software", host=True, goes_on=True),
     Kind(name="host slow by a quota", fault=replace(
-        inject("cpu-straggler:3"), steps=300, options=("--abort-if-slower-than", "150% for 5 batches")
+        inject("cpu-straggler:2"), steps=300, options=("--abort-if-slower-than", "100% for 5 batches")
     ), failure="slow", layer="system software", host=True, goes_on=True),
     Kind(name="NaN in the data", fault=Fault(inject=no_numbers, always=True), failure="crash", layer="application",
          host=False, goes_on=False),

@@ -19,6 +19,7 @@ from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl.steps.executor.step import StepOutcome
+from clusterctl.steps.executor.step_queue import StepLimits, StepQueue
 from clusterctl.steps.install.adopt import Adopt, AdoptServices, InstallOrAdopt
 from tests.steps.fakes import disks, identified, inventory, seen
 
@@ -211,6 +212,16 @@ def test_where_a_rule_chooses_the_disk_that_fits_is_kept(adopted: Adopted) -> No
     outcome = adopted.outcome(Host({**disks("NEW")}), root_rule=rule)
     assert outcome.findings[1].verdict is Verdict.PASS
     assert [fact.payload for fact in outcome.facts] == [RootDiskProven(disk=Serial("NEW"))]
+
+
+def test_each_node_is_asked_as_soon_as_it_comes(book: SqlJournal) -> None:
+    """One host answers for itself: it waits for no other node, whatever runs and whatever may come."""
+    queue = StepQueue(Adopt(AdoptServices(Host(), SshAccess("ops", "/key"))), StepLimits(8, 30.0), clock=lambda: 0.0)
+    for name in ("n1", "n2"):
+        identified(book, name, f"SN-{name}")
+        state = book.state(NodeId(f"id-{name}"))
+        queue.put(state)
+        assert queue.take(quiet=False) == [state]
 
 
 @dataclass

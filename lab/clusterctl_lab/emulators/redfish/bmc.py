@@ -19,6 +19,7 @@ from clusterctl_lab.emulators.redfish.resource import Resource
 from clusterctl_lab.emulators.redfish.services.accounts import Accounts
 from clusterctl_lab.emulators.redfish.services.bios import Bios
 from clusterctl_lab.emulators.redfish.services.boot import BootSettings
+from clusterctl_lab.emulators.redfish.services.boot_certificates import BootCertificates
 from clusterctl_lab.emulators.redfish.services.certificates import Certificates
 from clusterctl_lab.emulators.redfish.services.logs import Logs
 from clusterctl_lab.emulators.redfish.services.media import VirtualMedia
@@ -91,6 +92,7 @@ class Bmc:
         services = (
             PowerButton(context, self.restart),
             BootSettings(context),
+            BootCertificates(context),
             Accounts(context),
             self._logs,
             VirtualMedia(context),
@@ -184,6 +186,7 @@ class Bmc:
             boot_once=state.boot_once,
             boot_mode=state.boot_mode,
             boot_uri=state.boot_uri,
+            boot_authorities=state.boot_authorities,
             boot_order=state.boot_order,
             sel=tuple(LogRecord(*entry) for entry in state.sel),
             lifecycle_log=self._logs.lifecycle,

@@ -70,6 +70,7 @@ class Paths:
     ac_cycle        OEM action that takes all power, the BMC's too; and the ResetType that it needs
     clear_log       actions LogService.ClearLog, and the log that each empties
     boot            what takes a PATCH of the Boot object, where it is not the system: its settings object
+    boot_certificates   the authorities for a boot over HTTPS
     manager_reset   action Manager.Reset
     accounts        the collection of accounts
     bios, bios_settings   current attributes, and the object that takes pending ones
@@ -87,6 +88,7 @@ class Paths:
     ac_cycle: tuple[str, str] = ("", "")
     clear_log: Mapping[str, Log] = field(default_factory=dict)
     boot: str = ""
+    boot_certificates: str = ""
     manager_reset: str = ""
     accounts: str = ""
     bios: str = ""

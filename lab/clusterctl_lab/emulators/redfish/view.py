@@ -71,6 +71,7 @@ class View:
     running          the OS runs (the BMC sees that its NICs have link)
     posting          the machine is in POST
     boot_uri         what a UefiHttp override boots
+    boot_authorities what its firmware trusts for a boot over HTTPS
     boot_order       references as `Boot0000`, of `boot.options(machine)`
     bios, pending    BIOS attributes now, and those that wait for a boot
     media            what is inserted, by the device's path
@@ -88,6 +89,7 @@ class View:
     posting: bool = False
     boot_mode: str = "UEFI"
     boot_uri: str = ""
+    boot_authorities: tuple[str, ...] = ()
     boot_order: tuple[str, ...] = ()
     bios: Attributes = ()
     pending: Attributes = ()

@@ -28,8 +28,13 @@ SERVICES = {"AccountService", "ManagerAccount", "SessionService", "Session", "Bi
 LAB = {("ServiceRoot", "Oem.Clusterctl"), ("ServiceRoot", "Oem.Clusterctl.Simulated")}
 """Ours: marks a simulated BMC (DSP0266 leaves the names below Oem to their owner)."""
 _COUNTED = ("ComputerSystem", "Boot.BootOrder@odata.count")
+_AUTHORITIES = "DMTF ComputerSystem schema, Boot; newer firmware than the recorded one has it"
 NOT_RECORDED = {
-    Vendor.SUPERMICRO: {_COUNTED: "DSP0266, 'Count property'"},
+    Vendor.SUPERMICRO: {
+        _COUNTED: "DSP0266, 'Count property'",
+        ("ComputerSystem", "Boot.Certificates"): _AUTHORITIES,
+        ("ComputerSystem", "Boot.Certificates.@odata.id"): _AUTHORITIES,
+    },
     Vendor.HPE: {_COUNTED: "DSP0266, 'Count property'"},
 }
 

@@ -149,6 +149,9 @@ def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
         sql_event.listen(engine, "begin", _begin_sqlite)
     else:
         sql_event.listen(engine, "connect", _tune_postgresql)
+        # Several rows are one statement, never psycopg's pipeline: after a `Flush` there PostgreSQL waits for the next
+        # message without its idle timeout (postgres.c), and a writer that is stopped would keep the lock for ever.
+        engine.dialect.use_insertmanyvalues_wo_returning = True
     return Database(engine, reconnect_s)
 
 

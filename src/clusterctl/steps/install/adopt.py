@@ -24,15 +24,10 @@ from clusterctl.steps.install.confirm import DiskProver, greet
 ANSWER_S = 30.0
 """Seconds for one answer of a host."""
 WORKERS = 32
-_LABELS = {
-    "system-serial-number": "serial",
-    "system-manufacturer": "manufacturer",
-    "system-product-name": "model",
-}
 _SERIAL = ("system-serial-number", "product_serial")
 """What dmidecode and the kernel (/sys/class/dmi/id) call the machine's serial: SMBIOS type 1 (DMTF DSP0134)."""
 _UNSET = frozenset(
-    {"", "none", "n/a", "not specified", "not applicable", "default string", "system serial number", "empty"}
+    {"none", "n/a", "not specified", "not applicable", "default string", "system serial number", "empty"}
     | {"to be filled by o.e.m.", "0123456789", "123456789", "0"}
 )
 """What firmware reports where a string was never set, in lower case."""
@@ -60,10 +55,15 @@ def read_firmware_text(shell: Shell, host: HostAddress, names: tuple[str, str], 
             return Observed(lines[-1], evidence)
         printed = printed or (ran.value.stderr.strip().splitlines() or lines or ["no answer"])[-1][:200]
     raise ParseError(
-        f"its host does not report the machine's {_LABELS[names[0]]} ({printed})",
+        f"its host does not report the machine's {_label(names[0])} ({printed})",
         where=host.name,
         remedy=f"let {host.user} run sudo without a password there, and set it with the vendor's tool",
     )
+
+
+def _label(name: str) -> str:
+    """Return what dmidecode's name of a string means: `serial number`, `manufacturer`, `product name`."""
+    return name.removeprefix("system-").replace("-", " ")
 
 
 def _lines(printed: str) -> list[str]:
@@ -140,9 +140,18 @@ class InstallOrAdopt:
     adopt: StepRunner
     adopts: Callable[[NodeState], bool]
     step = Step.INSTALL
-    minimum = 1
-    linger_s = 1.0
-    at_once = 16
+
+    @property
+    def minimum(self) -> int:
+        return self.install.minimum
+
+    @property
+    def linger_s(self) -> float:
+        return self.install.linger_s
+
+    @property
+    def at_once(self) -> int:
+        return self.install.at_once
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         taken = [node for node in nodes if self.adopts(node)]
@@ -157,7 +166,7 @@ def _judge(node: NodeState, host: HostAddress, serial: str, greeting: str) -> Fi
     """Return whether the host is the node's machine, by its serial; its name must be the node's, too."""
     boot_id, _, reported = greeting.strip().partition("\n")
     hostname = reported.strip()
-    known = tuple(one for one in (node.serial, *node.aliases) if one)
+    known = tuple(filter(None, (node.serial, *node.aliases)))
     if not any(same_serial(serial, one) for one in known):
         return Finding(
             check="install",

@@ -116,8 +116,7 @@ class InstallJob:
         self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
-        if status.value.state is not InstallState.INSTALLED:
-            self.unreachable = ""
+        self.unreachable = ""
         self.last = status
         if status.value.state in _OVER or BEGINS.get(status.value.state, self._tried) is not self._tried:
             self._tried = None

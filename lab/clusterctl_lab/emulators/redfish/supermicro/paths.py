@@ -6,6 +6,7 @@ from clusterctl_lab.machine import Drive, Gpu, Hca, Machine
 
 ROOT = "/redfish/v1"
 SYSTEM = f"{ROOT}/Systems/1"
+BOOT_CERTIFICATES = f"{SYSTEM}/Boot/Certificates"
 MEMORY = f"{SYSTEM}/Memory"
 CHASSIS = f"{ROOT}/Chassis/1"
 BASEBOARD = f"{ROOT}/Chassis/UBB_1"

@@ -33,6 +33,7 @@ _PATHS = Paths(
     sessions=f"{paths.ROOT}/SessionService/Sessions",
     system=paths.SYSTEM,
     reset=system.RESET,
+    boot_certificates=paths.BOOT_CERTIFICATES,
     clear_log={logs.CLEAR_HEALTH: Log.SEL, logs.CLEAR_MAINTENANCE: Log.LIFECYCLE},
     manager_reset=manager.RESET,
     accounts=f"{paths.ROOT}/AccountService/Accounts",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from clusterctl_lab.emulators.redfish import health
 from clusterctl_lab.emulators.redfish.resource import Resource, collection, head, ref
 from clusterctl_lab.emulators.redfish.services.boot import boot_object
+from clusterctl_lab.emulators.redfish.services.boot_certificates import resources as boot_certificates
 from clusterctl_lab.emulators.redfish.supermicro import identity, paths
 from clusterctl_lab.emulators.redfish.traits import BootRules
 from clusterctl_lab.emulators.redfish.view import View
@@ -21,6 +22,7 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
     yield collection(f"{paths.ROOT}/Systems", "ComputerSystemCollection", "Computer System Collection", [paths.SYSTEM])
     yield _system(view, boot)
     parameter = {"Name": "ResetType", "Required": True, "DataType": "String", "AllowableValues": list(RESET_TYPES)}
+    yield from boot_certificates(paths.BOOT_CERTIFICATES, view)
     yield {**head(_INFO, "ActionInfo.v1_1_2.ActionInfo", "Reset Action Info"), "Parameters": [parameter]}
 
 
@@ -46,7 +48,10 @@ def _system(view: View, boot: BootRules) -> Resource:
             "Status": {"State": "Enabled", "Health": reported.memory, "HealthRollup": reported.memory},
         },
         "PowerState": "On" if view.power else "Off",
-        "Boot": boot_object(view, boot, f"{paths.SYSTEM}/BootOptions"),
+        "Boot": {
+            **boot_object(view, boot, f"{paths.SYSTEM}/BootOptions"),
+            "Certificates": ref(paths.BOOT_CERTIFICATES),
+        },
         "BootProgress": {"LastState": _progress(view)},
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "Memory": ref(paths.MEMORY),
