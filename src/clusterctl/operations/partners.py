@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.event import Kind, Stream
-from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.partners import ENOUGH, choose
 from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeSummary
@@ -85,7 +85,7 @@ def unpublished_partners(
     """
     if Step.BURNIN not in steps or not any(node.next_step in steps for node in nodes):
         return []
-    unpublished = {node.name: node for node in _unpublished(journal, pool) if _run_was_killed(journal, node.id)}
+    unpublished = {node.name: node for node in _of_killed_runs(journal, _unpublished(journal, pool))}
     skus = [(name, node.sku) for name, node in unpublished.items()]
     return [unpublished[name] for name in choose(skus, dict.fromkeys((sku for _, sku in skus), ENOUGH))]
 
@@ -98,16 +98,19 @@ def _unpublished(journal: Journal, pool: Pool) -> list[NodeSummary]:
     return [node for name, node in gold.items() if name in lacking]
 
 
-def _run_was_killed(journal: Journal, node: NodeId) -> bool:
-    """Return whether the run that made the node gold never came to its end."""
-    runs = [
-        event.run
-        for event in journal.history(Stream.NODE, node)
+def _of_killed_runs(journal: Journal, nodes: Sequence[NodeSummary]) -> list[NodeSummary]:
+    """Return the nodes that were made gold by a run which never came to its end."""
+    made = {
+        event.subject: event.run
+        for event in journal.histories([node.id for node in nodes], [Kind.STAGE_ADVANCED])
         if isinstance(event.payload, StageAdvanced) and event.payload.to is Stage.GOLD
-    ]
-    if not runs:
-        return False
-    return Kind.RUN_FINISHED not in {event.kind for event in journal.history(Stream.RUN, runs[-1])}
+    }
+    ended = {run for run in set(made.values()) if _has_ended(journal, run)}
+    return [node for node in nodes if node.id in made and made[node.id] not in ended]
+
+
+def _has_ended(journal: Journal, run: str) -> bool:
+    return Kind.RUN_FINISHED in {event.kind for event in journal.history(Stream.RUN, run)}
 
 
 def _soon() -> Deadline:
