@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.journal.claims import HOSTS_OWN, LATEST, Owner, live
+from clusterctl.edges.journal.claims import HOSTS_OWN, LATEST, Owner, live, programs
 from clusterctl.edges.journal.integrity import JournalDamagedError
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim
-from clusterctl.ports.journal import LEASE_S, Claims
+from clusterctl.ports.journal import LEASE_S, WORKERS, Claims
 from tests.edges.journal.claimant import claimant
 from tests.edges.journal.conftest import Open
 from tests.edges.journal.life import N1, added
@@ -274,10 +277,44 @@ def test_live_owners_are_named_once(opened: Open, url: str) -> None:
     assert book.owners("n") == (), "the claims of a process that is gone were kept"
 
 
+def test_a_rest_keeps_a_node_from_every_run_and_has_no_owner(opened: Open, url: str) -> None:
+    """As a run that could not be carried out is tried again later; a release without a rest frees at once."""
+    book = opened("r1")
+    granted = book.claim([N1, N2], "r1").granted
+    book.release([granted[N1]], rest_s=30.0)
+    book.release([granted[N2]])
+    claims = opened("r2").claim([N1, N2], "r2")
+    assert (set(claims.granted), claims.refused) == ({N2}, {N1: "free, but only after a rest"})
+    pretend(url, expires_at=1.5)
+    assert N1 in opened("r3").claim([N1], "r3").granted
+
+
+def test_programs_that_run_are_named_and_others_are_not(opened: Open, url: str) -> None:
+    """Workers by their names, runs by theirs: before the journal is brought up to a newer schema."""
+    opened("w", command="worker").claim([NodeId(f"{WORKERS}w1")], "w")
+    opened("r1").claim([N1, N2], "r1")
+    here = f"(pid {os.getpid()} on {socket.gethostname()})"
+    assert asked(url, programs) == (f"run r1 {here}", f"{WORKERS}w1 {here}")
+    assert asked(url, partial(live, but=WORKERS)) == asked(url, partial(live, but=f"{WORKERS}w"))
+    assert len(asked(url, live)) == len(asked(url, partial(live, but=WORKERS))) + 1
+    pretend(url, expires_at=1.5)
+    assert asked(url, programs) == ()
+
+
+def test_the_machines_id_counts_in_its_first_namespace_alone() -> None:
+    """A container may have the id of another machine, and its processes outlive no reboot."""
+    first = Path("/proc/self/ns/pid").readlink() == Path(HOSTS_OWN)
+    assert bool(Owner.this().machine) == (first and bool(Path("/etc/machine-id").read_text().strip()))
+
+
 def living(url: str) -> tuple[str, ...]:
+    return asked(url, live)
+
+
+def asked(url: str, question: Callable[[Connection], tuple[str, ...]]) -> tuple[str, ...]:
     engine = create_engine(url)
     with engine.begin() as connection:
-        found = live(connection)
+        found = question(connection)
     engine.dispose()
     return found
 
