@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from clusterctl.fleet.blame import Layer
 from clusterctl.formats.job_lines import TimeReader
 from clusterctl.jobs.evidence import Observation, Source
 from clusterctl.jobs.scan import MAX_KINDS, LogFile, scan
@@ -83,3 +84,14 @@ def test_a_message_from_before_the_job_hides_none_of_its_own() -> None:
     log = LogFile(name="kernel.log", host="n1", source=Source.KERNEL, since=since)
     (found,) = scan([(0, lines.encode())], log, TimeReader(datetime(2026, 11, 2, tzinfo=UTC)))
     assert found.at == datetime(2026, 11, 1, 11, tzinfo=UTC)
+
+
+def test_a_message_of_the_boot_hides_no_other_kind_of_the_kernel() -> None:
+    """A guest's clock that is marked unstable and a server of NFS that is silent are both about the node as a whole."""
+    lines = (
+        "[   68.9] clocksource: timekeeping watchdog on CPU0: Marking clocksource 'tsc' as unstable because of skew\n"
+        "[  191.9] nfs: server 10.0.0.9 not responding, still trying\n"
+        "[  231.9] nfs: server 10.0.0.9 not responding, still trying\n"
+    )
+    found = scanned(lines, Source.KERNEL)
+    assert [(one.meaning.blame.layer, one.times) for one in found] == [(Layer.SYSTEM_SOFTWARE, 1), (Layer.STORAGE, 2)]

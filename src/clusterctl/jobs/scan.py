@@ -101,7 +101,8 @@ class _Scanner:
             meaning = replace(meaning, parts={**meaning.parts, "frame": frame})
         parsed = read_line(text)
         fixed = frozenset((name, value) for name, value in meaning.parts.items() if name not in _CHANGING)
-        key = (meaning.rule, parsed.rank, fixed, process_of(meaning.rule, text))
+        kind_of_error = (meaning.rule, meaning.meaning)  # `kernel_node` is the rule of many kinds
+        key = (kind_of_error, parsed.rank, fixed, process_of(meaning.rule, text))
         self._looked[kind] = (self._looked.get(kind, (0, None))[0] + 1, key)
         if key not in self._found:
             at_time = self._time(text, before)
