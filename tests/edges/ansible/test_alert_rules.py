@@ -175,7 +175,7 @@ def names_in(text: str) -> set[str]:
 def test_each_metric_of_a_rule_and_a_panel_is_one_of_an_exporter() -> None:
     """It is in a scrape that was recorded or published, or clusterctl exports it: a wrong name would be silent for ever."""
     found = {line.partition("{")[0].partition(" ")[0] for file in SCRAPES for line in file.read_text().splitlines()}
-    own = {line.split()[2] for line in busy_site().decode().splitlines() if line.startswith("# HELP")}
+    own = {line.split()[2] for line in busy_site().splitlines() if line.startswith("# HELP")}
     used = set().union(*(names_in(rule["expr"]) for rule in alerts().values()))
     for board in BOARDS:
         used |= {name for panel in board.panels for query, _ in panel.queries for name in names_in(query)}
@@ -194,7 +194,7 @@ OF_SOME_GPUS = {"GPU_I_ID", "GPU_I_PROFILE", "pod"}
 def test_each_fault_has_the_labels_of_a_scrape() -> None:
     """A rule that is tested on labels that no exporter writes would be silent on a site."""
     known: dict[str, set[str]] = {}
-    for text in (*(file.read_text() for file in SCRAPES), busy_site().decode()):
+    for text in (*(file.read_text() for file in SCRAPES), busy_site()):
         for line in text.splitlines():
             if not line.startswith("#"):
                 name, labels = line.partition("{")[0].partition(" ")[0], re.findall(r'(\w+)="', line)

@@ -82,7 +82,7 @@ BAD = BadLinks(kind="flapping", verdict="fail", cause="c", action="a", rack="A01
 
 def scrapes() -> Iterator[tuple[Mapping[str, str], str]]:
     """Yield target labels, as the role prometheus gives them, and the text of each exporter."""
-    yield {"job": "hosts", "instance": "c:9100"}, busy_site().decode()
+    yield {"job": "hosts", "instance": "c:9100"}, busy_site()
     for exporter in ("node_exporter", "dcgm_exporter"):
         yield {"job": exporter, **PLACE}, (DATA / f"scrapes/{exporter}.prom").read_text()
         yield {"job": exporter, **PLACE}, "up 1\n"
