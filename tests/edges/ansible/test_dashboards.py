@@ -49,7 +49,7 @@ def finding(check: str, value: float, *, highest: bool = False) -> Finding:
     return Finding(check=check, verdict=Verdict.PASS, code=Code.PASSED, measured=measured, expected=bound)
 
 
-def busy_site() -> bytes:
+def busy_site() -> str:
     """Return what clusterctl exports for a site with something of everything: installs, faults, bad links, a night."""
     report = Report(
         "burnin", "bootstrap", (finding("bw", 391), finding("heat", 61, highest=True)), frozenset({Origin.REAL})
