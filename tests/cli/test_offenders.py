@@ -49,7 +49,10 @@ def test_why_reports_that_it_happened_before(site: Path) -> None:
 def test_a_part_is_known_again_in_another_machine() -> None:
     """It failed in two machines and is fitted in a third, which never failed: by its serial that one lists it, too."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    part = BadPart("1650", tuple(Offence(NodeId(node), at, "gpu_ecc", "gpu 3", "1650", "") for node in ("a", "b")))
+    part = BadPart(
+        "1650",
+        tuple(Offence(NodeId(node), at, "gpu_ecc", "gpu 3", "1650", "", by_operator=False) for node in ("a", "b")),
+    )
     found = Offenders(parts=(part,))
     assert found.parts_in(NodeId("c"), {"1650", "1651"}) == (part,)
     assert found.parts_in(NodeId("c"), {"1651"}) == ()

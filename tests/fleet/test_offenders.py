@@ -66,6 +66,16 @@ def test_old_deeds_are_forgotten() -> None:
     assert [one.out for one in twice.nodes] == [timedelta(days=2 + 3)]
 
 
+def test_the_first_moment_of_the_window_counts() -> None:
+    assert len(found(quarantined("n1", day(28)), quarantined("n1", day(1))).nodes) == 1
+
+
+def test_an_order_about_a_node_that_is_not_out_ends_nothing() -> None:
+    """A second release, when two operators repaired the same, adds no time."""
+    twice = [quarantined("n1", day(9)), released("n1", day(8)), released("n1", day(7)), quarantined("n1", day(1))]
+    assert [one.out for one in found(*twice).nodes] == [timedelta(days=1 + 1)]
+
+
 def test_each_order_that_leads_out_of_quarantine_ends_the_time_out() -> None:
     """Release, revalidation and reinstallation, as the journal is read: by `OFFENCE` and `ENDS`. A healthy node's ends nothing."""
     for ending in (released, revalidated, reinstalled):

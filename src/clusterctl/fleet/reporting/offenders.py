@@ -41,7 +41,7 @@ class Offence:
     subject: str
     serial: str
     cause: str
-    by_operator: bool = False
+    by_operator: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Outages:
             self._out[node] += event.at - self._began.pop(node)
 
     def until(self, now: datetime) -> Mapping[NodeId, timedelta]:
+        """Return the time out of each node, of those that still are until now. To be asked once."""
         for node, began in self._began.items():
             self._out[node] += now - began
-        self._began.clear()
         return self._out
