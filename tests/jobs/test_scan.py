@@ -87,7 +87,7 @@ def test_a_message_from_before_the_job_hides_none_of_its_own() -> None:
 
 
 def test_a_message_of_the_boot_hides_no_other_kind_of_the_kernel() -> None:
-    """A guest's clock that is marked unstable and a server of NFS that is silent are both about the node as a whole."""
+    """A clock that is marked unstable and a server of NFS that is silent are both about the node as a whole."""
     lines = (
         "[   68.9] clocksource: timekeeping watchdog on CPU0: Marking clocksource 'tsc' as unstable because of skew\n"
         "[  191.9] nfs: server 10.0.0.9 not responding, still trying\n"

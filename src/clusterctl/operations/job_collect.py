@@ -116,7 +116,7 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
         elif one.found.booted is not None and one.found.booted < job.started:
             running.add(one.node)
         facts.take(one.node, one.found, of_the_job=one.node == job.batch_host)
-    lost = _lost(job, names, _Answers(frozenset(unread), frozenset(running)), (adapters, deadline))
+    lost = _lost(job, names, _Answers(frozenset(unread), frozenset(running)), adapters, deadline)
     folder.close(_facts(job, names, lost, facts), (*missing, *lost.unknown))
     remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
@@ -172,15 +172,16 @@ class LostNodes:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """As of `lost_of`."""
+    """Nodes by what their hosts answered, as `lost_of` takes them."""
 
     unread: frozenset[str]
     running: frozenset[str]
 
 
-def _lost(job: ScheduledJob, names: tuple[str, ...], answers: _Answers, of: tuple[Adapters, Deadline]) -> LostNodes:
+def _lost(
+    job: ScheduledJob, names: tuple[str, ...], answers: _Answers, adapters: Adapters, deadline: Deadline
+) -> LostNodes:
     """Return which nodes of the job are lost, by their states in the scheduler."""
-    adapters, deadline = of
     if job.state == "COMPLETED" or adapters.scheduler is None or _is_long_over(job):
         return LostNodes()
     try:

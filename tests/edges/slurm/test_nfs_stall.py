@@ -12,7 +12,7 @@ from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.jobs.attribution import JobAction
 from clusterctl.operations.job_why import WhyRequest, run
 from lab.tests.lab_kit import eventually
-from tests.edges.slurm.nfs_guests import Guest, Kernel, fetch_kernel, missing, nfs_guests
+from tests.edges.slurm.nfs_machines import Kernel, Machine, fetch_kernel, missing, nfs_machines
 from tests.ports import reserve_port
 
 pytestmark = [
@@ -33,14 +33,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
 
 
 @pytest.fixture
-def guests(kernel: Kernel, tmp_path: Path) -> Iterator[tuple[Guest, list[Guest]]]:
-    with nfs_guests(kernel, tmp_path, ("n1", "n2"), reserve_port("127.0.0.1")) as found:
+def machines(kernel: Kernel, tmp_path: Path) -> Iterator[tuple[Machine, list[Machine]]]:
+    with nfs_machines(kernel, tmp_path, ("n1", "n2"), reserve_port("127.0.0.1")) as found:
         yield found
 
 
-def test_a_server_that_hangs_is_the_storage_and_no_host(guests: tuple[Guest, list[Guest]], tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_the_storage_and_no_host(
+    machines: tuple[Machine, list[Machine]], tmp_path: Path
+) -> None:
     """What the kernels of both hosts log is enough: a hang, storage, proven; the remedy drains no host."""
-    server, clients = guests
+    server, clients = machines
     assert eventually(lambda: all("it has saved" in one.console for one in clients), 30 * MINUTES), [
         one.console[-1500:] for one in (server, *clients)
     ]

@@ -126,7 +126,7 @@ def initrd(kernel: Kernel, folder: Path, script: str) -> Path:
 
 
 @dataclass
-class Guest:
+class Machine:
     name: str
     folder: Path
     process: subprocess.Popen[bytes]
@@ -142,7 +142,7 @@ class Guest:
 
     @property
     def kernel_log(self) -> str:
-        """Return the kernel's messages as journalctl prints them, with the times that the guest's clock gives."""
+        """Return the kernel's messages as journalctl prints them, with the times that the machine's clock gives."""
         began = re.search(r"booted-at (\d+) ([\d.]+)", self.console)
         assert began is not None, self.console[-2000:]
         boot = int(began[1]) - float(began[2])
@@ -158,7 +158,7 @@ class Guest:
         self.process.wait()
 
 
-def _start(kernel: Kernel, folder: Path, name: str, address: str, work: str, port: int) -> Guest:
+def _start(kernel: Kernel, folder: Path, name: str, address: str, work: str, port: int) -> Machine:
     folder.mkdir()
     packed = initrd(kernel, folder, (COMMON + work).replace("ADDRESS", address))
     number = int(address.rpartition(".")[2])
@@ -190,19 +190,21 @@ def _start(kernel: Kernel, folder: Path, name: str, address: str, work: str, por
         ),
         *("-device", f"virtio-net-pci,netdev=n0,mac=52:54:00:00:01:{number:02x},romfile="),
     ]
-    return Guest(name, folder, subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    return Machine(name, folder, subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 
 @contextmanager
-def nfs_guests(kernel: Kernel, folder: Path, names: Sequence[str], port: int) -> Iterator[tuple[Guest, list[Guest]]]:
+def nfs_machines(
+    kernel: Kernel, folder: Path, names: Sequence[str], port: int
+) -> Iterator[tuple[Machine, list[Machine]]]:
     """Start a server and a client of each name; nothing of them runs afterwards."""
     addresses = {name: f"10.0.0.{number}" for number, name in enumerate(names, start=1)}
-    guests: list[Guest] = []
+    machines: list[Machine] = []
     try:
         serve = SERVE.replace("CLIENTS", " ".join(addresses.values()))
-        guests.append(_start(kernel, folder / "server", "server", SERVER, serve, port))
-        guests.extend(_start(kernel, folder / name, name, address, SAVE, port) for name, address in addresses.items())
-        yield guests[0], guests[1:]
+        machines.append(_start(kernel, folder / "server", "server", SERVER, serve, port))
+        machines.extend(_start(kernel, folder / name, name, address, SAVE, port) for name, address in addresses.items())
+        yield machines[0], machines[1:]
     finally:
-        for guest in guests:
-            guest.stop()
+        for machine in machines:
+            machine.stop()
