@@ -69,7 +69,9 @@ class Deployer:
                 "DEPLOYER_RUN": str(self.folder),
             }
             argv = ["busybox", "ash", "-u", "-c", f"{sourced} {SETTING}; {program}"]
-            return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600, check=False)
+            return subprocess.run(
+                argv, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=600, check=False
+            )
 
     @property
     def asked(self) -> int:
