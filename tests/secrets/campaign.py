@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -26,6 +27,8 @@ WRONG_PASSWORD = 'Wr"ong & pässword+of/a%machine'
 DOOR_CODE = 'open sesame, 42 & "more"'
 RUN_S = 2400.0
 PERIOD_S = 0.05
+CORE_LIMIT_S = 120.0
+NO_CORE = "0" if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0 else "1"  # 1: neither in a file nor in a pipe
 
 
 def prepare(site: Path) -> dict[str, str]:
@@ -155,15 +158,16 @@ class Observed:
 
 
 def _core_limit(pid: int) -> str:
-    """The process's own limit, as soon as it has set one or is past its start."""
-    until = time.monotonic() + 600
-    while time.monotonic() < until:
-        limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
-        (line,) = (line for line in limits if line.startswith("Max core file size"))
-        if line.split()[4] == "0":
-            return "0"
+    """The process's own soft limit, as soon as it is the one that forbids cores, or the last one seen."""
+    until = time.monotonic() + CORE_LIMIT_S
+    while (limit := _soft_core_limit(pid)) != NO_CORE and time.monotonic() < until:
         threading.Event().wait(0.05)
-    return line
+    return limit
+
+
+def _soft_core_limit(pid: int) -> str:
+    limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    return next(line.split()[4] for line in limits if line.startswith("Max core file size"))
 
 
 @contextmanager

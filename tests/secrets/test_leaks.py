@@ -12,7 +12,7 @@ import pytest
 
 from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.leaks import Search, journal_contents
-from tests.secrets.campaign import NETWORK, Observed, observed, secrets_in_use
+from tests.secrets.campaign import NETWORK, NO_CORE, Observed, observed, secrets_in_use
 from tests.secrets.capture import Capture
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
@@ -152,7 +152,7 @@ def test_the_capture_sees_what_it_looks_for(run: Observed, search: Search) -> No
 
 def test_no_core(run: Observed) -> None:
     """A crash of the controller would leave no core behind."""
-    assert run.cores == "0"
+    assert run.cores == NO_CORE
 
 
 def test_the_search_finds_what_it_looks_for(run: Observed, search: Search) -> None:
