@@ -314,7 +314,7 @@ class Watcher:
                 self._report(f"its event file is not read: {trouble}")
             if len(tail.content) < MOST_BYTES and len(tail.events.content) < MOST_BYTES:
                 break
-        log.end(self._clock.now())
+        log.end(self._clock.now(), job)
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
@@ -598,9 +598,11 @@ class _Log:
             self.beat = tail.heartbeat
         return self._take_events(tail.events)
 
-    def end(self, now: datetime) -> None:
-        """End a look: all that it brought was reported since the last one."""
-        self.progress.add_all(self.readings, now, watched=self.watched)
+    def end(self, now: datetime, job: ScheduledJob) -> None:
+        """End a look: all that it brought was reported since the last one, and before the job's end."""
+        at = min(now, job.ended) if job.over and job.ended is not None else now
+        at = max(at, self.progress.active_at or at)
+        self.progress.add_all(self.readings, at, watched=self.watched, since=job.started)
         self.readings = []
         if not self.blind:
             self.looked_at = now
