@@ -171,6 +171,45 @@ def test_no_number_on_one_host_is_silent_corruption_once_it_recurs_there() -> No
     assert (elsewhere.cause.layer, elsewhere.cause.certainty) == (Layer.APPLICATION, Certainty.PROVEN)
 
 
+NAN_AND_ABORT = """\
+0: iteration       12/ 20 | consumed samples: 1 | elapsed time per iteration (ms): 26.2 |
+0: Loss is nan, stopping training
+1: Loss is nan, stopping training
+0: terminate called without an active exception
+srun: error: node001: task 0: Aborted
+srun: error: node008: task 1: Exited with exit code 1
+"""
+"""PyTorch 2.13, one of whose ranks aborts at its exit: recorded with `NaN in the data` of the tests on lab hosts."""
+
+
+def nan_of(log: str, *earlier: EarlierFailure) -> Attribution:
+    observed = scan([(0, log.encode())], LogFile(name="a", host="", source=Source.JOB), TimeReader(T0))
+    facts = SchedulerFacts(state="FAILED", nodes=("node001", "node008"))
+    return attribute(
+        JobEvidence(observations=observed, scheduler=facts, earlier=earlier, progress=Progress(iteration=12))
+    )
+
+
+def test_no_number_on_ranks_of_which_one_ends_by_a_signal() -> None:
+    """Srun names the host of each task, however it ended: both report it, so that it is the program or its data."""
+    found = nan_of(NAN_AND_ABORT)
+    assert (found.cause.layer, found.cause.certainty) == (Layer.APPLICATION, Certainty.LIKELY)
+    assert found.cause.because == ("on 2 hosts: node001, node008",)
+
+
+@pytest.mark.parametrize("ended", ["task 0: Aborted", "task 1: Exited with exit code 1"])
+def test_no_number_on_a_rank_of_an_unknown_host_blames_no_other_host(ended: str) -> None:
+    """Srun has reported one task alone: the host that is known is not the only one."""
+    found = nan_of("".join(line for line in NAN_AND_ABORT.splitlines(keepends=True) if ended not in line))
+    assert (found.cause.layer, found.cause.certainty) == (Layer.UNKNOWN, Certainty.UNKNOWN)
+    assert found.cause.because == ("of 2 ranks, whose hosts are not known",)
+
+
+def test_no_number_in_an_earlier_attempt_of_which_no_host_is_known_proves_nothing() -> None:
+    earlier = EarlierFailure(job="6", rule="nan", hosts=(), iteration=13)
+    assert nan_of(NAN_AND_ABORT, earlier).cause.certainty is Certainty.LIKELY
+
+
 def test_an_illegal_access_moves_or_stays() -> None:
     """On several hosts it is the program's; on the host that had it before, the host's; once, it is tried elsewhere."""
     several = judged(*(job(f"n{n}", n, ILLEGAL, rank=2 * n) for n in range(2)))

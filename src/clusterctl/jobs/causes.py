@@ -172,16 +172,18 @@ def no_number(case: Case) -> Iterator[Candidate]:
 def _judged_nan(case: Case, found: tuple[Observation, ...], iteration: int | None) -> Candidate:
     first, hosts = found[0], _hosts(found)
     same_step = [past for past in case.earlier("nan") if past.iteration is not None and past.iteration == iteration]
-    elsewhere = next((past for past in same_step if {*hosts} - {*past.hosts}), None)
+    elsewhere = next((past for past in same_step if past.hosts and {*hosts} - {*past.hosts}), None)
     if elsewhere is not None:
         because = f"job {elsewhere.job} had it at the same step on {_listed(elsewhere.hosts)}"
         return _nan(first, Layer.APPLICATION, Certainty.PROVEN, (because,))
     if len(hosts) > 1:
         return _nan(first, Layer.APPLICATION, Certainty.LIKELY, (f"on {len(hosts)} hosts: {_listed(hosts)}",))
-    if hosts and _rank(first) is not None:
+    ranks = {_rank(one) for one in found} - {None}
+    if hosts and ranks and all(one.host for one in found):
         return _nan_of_host(case, first, hosts[0])
-    if _rank(first) is not None:
-        return _nan(first, Layer.UNKNOWN, Certainty.UNKNOWN, ("of one rank, whose host is not known",))
+    if ranks:
+        unknown = "one rank, whose host is" if len(ranks) == 1 else f"{len(ranks)} ranks, whose hosts are"
+        return _nan(first, Layer.UNKNOWN, Certainty.UNKNOWN, (f"of {unknown} not known",))
     return _nan(first, Layer.APPLICATION, Certainty.UNKNOWN, ("no rank reports it as its own",))
 
 
