@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_each_os_is_written_once_whatever_becomes_of_workers(scene: Scene, order
             stop = chance.random() < FROZEN
             with scene.world.alone():  # a machine's act and its own record of it are one
                 os.kill(process.pid or 0, signal.SIGSTOP if stop else signal.SIGKILL)
-                assert not stop or eventually(lambda: is_stopped(process.pid or 0), PATIENCE_S)
+                assert not stop or eventually(partial(is_stopped, process.pid or 0), PATIENCE_S)
             struck.append(f"{'frozen' if stop else 'killed'} at {orderer.journal.health().last_seq}")
             if stop:
                 frozen.append(process.pid or 0)
