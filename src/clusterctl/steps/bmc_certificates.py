@@ -64,14 +64,14 @@ class CertificateRenewer:
 
     def look(self, machines: Sequence[tuple[str, Serial]], deadline: Deadline) -> Iterator[CertificateResult]:
         """Yield what each BMC presents, and whether it could be renewed. Changes nothing."""
-        return each([partial(self._look, *machine, deadline) for machine in machines], self.workers, _nothing)
+        return each([partial(self._look, *machine, deadline) for machine in machines], self.workers)
 
     def renew(
         self, nodes: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline, *, force: bool = False
     ) -> Iterator[CertificateResult]:
         """Renew what is due, with `force` all; yield each node's result as soon as it is known."""
         calls = [partial(self._renew, node, serial, intents, deadline, force) for node, serial in nodes]
-        return each(calls, self.workers, intents.lease.keep)
+        return each(calls, self.workers, intents.lease)
 
     def presented(self, address: BmcAddress, deadline: Deadline) -> Presented:
         """Return what a BMC presents in one handshake."""
@@ -79,7 +79,7 @@ class CertificateRenewer:
 
     def glance(self, names: Sequence[str], deadline: Deadline) -> Iterator[CertificateResult]:
         """Yield what each BMC presents, by a handshake alone."""
-        return each([partial(self._glance, name, deadline) for name in names], self.workers, _nothing)
+        return each([partial(self._glance, name, deadline) for name in names], self.workers)
 
     def _glance(self, name: str, deadline: Deadline) -> CertificateResult:
         try:
@@ -221,7 +221,3 @@ class _Renewal:
         kept, self.evidence[:] = tuple(self.evidence), []
         self.of.journal.store(kept)
         return tuple(item.digest for item in kept)
-
-
-def _nothing() -> None:
-    """Renew nothing: no claim is held."""

@@ -47,14 +47,14 @@ class BmcServiceSetter:
 
     def look(self, machines: Sequence[tuple[str, Serial]], deadline: Deadline) -> Iterator[ServicesResult]:
         """Yield how each BMC stands, as soon as it is known. Changes nothing."""
-        return each([partial(self._look, name, serial, deadline) for name, serial in machines], self.workers, _nothing)
+        return each([partial(self._look, name, serial, deadline) for name, serial in machines], self.workers)
 
     def set(
         self, nodes: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
     ) -> Iterator[ServicesResult]:
         """Yield each node's result as soon as it is known. Repeated, it sets what still differs."""
         calls = [partial(self._set, node, serial, intents, deadline) for node, serial in nodes]
-        return each(calls, self.workers, intents.lease.keep)
+        return each(calls, self.workers, intents.lease)
 
     def _look(self, name: str, serial: Serial, deadline: Deadline) -> ServicesResult:
         try:
@@ -111,7 +111,3 @@ class BmcServiceSetter:
 def by_hand(wrong: Sequence[ServiceState]) -> EdgeError:
     """Return the error about services that are not as wanted and that the BMC gives no way to set."""
     return EdgeError("; ".join(map(str, wrong)), remedy="set it at the BMC by hand")
-
-
-def _nothing() -> None:
-    """Renew nothing: no claim is held."""

@@ -85,7 +85,7 @@ class ImageBooter:
 
     def _each(self, act: Act, nodes: Sequence[tuple[NodeState, Serial]], order: _Order) -> Iterator[ImageBootResult]:
         calls = [partial(self._one, act, node, serial, order) for node, serial in nodes]
-        return each(calls, self.workers, order.acts.lease.keep)
+        return each(calls, self.workers, order.acts.lease)
 
     def _one(self, act: Act, node: NodeState, serial: Serial, order: _Order) -> ImageBootResult:
         fenced = order.acts.fenced([node.id], order.deadline)

@@ -44,7 +44,7 @@ class EventLogClearer:
     ) -> Iterator[ClearResult]:
         """Yield each node's result as soon as it is known. Repeated, it keeps what is there then."""
         calls = [partial(self._ordered, node, serial, reason, intents, deadline) for node, serial in nodes]
-        return each(calls, self.workers, intents.lease.keep)
+        return each(calls, self.workers, intents.lease)
 
     def _ordered(
         self, node: NodeState, serial: Serial, reason: str, intents: IntentLog, deadline: Deadline

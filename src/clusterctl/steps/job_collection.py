@@ -59,7 +59,7 @@ class JobCollector:
         batch = request.job.batch_host or next(iter(request.nodes), "")
         calls = [partial(self._node, name, request, name == batch, deadline) for name in request.nodes]
         answered: list[str] = []
-        for one in each(calls, self.workers, lambda: None):
+        for one in each(calls, self.workers):
             answered += [one.node] if one.answered else []
             yield one
         if request.wanted.files and answered and batch not in answered:

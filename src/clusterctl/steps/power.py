@@ -49,7 +49,7 @@ class PowerSwitch:
 
     def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[PowerResult]:
         """Yield each machine's power, as its BMC reports it; change nothing."""
-        return each([partial(self._asked, name, deadline) for name in names], self.workers, lambda: None)
+        return each([partial(self._asked, name, deadline) for name in names], self.workers)
 
     def switch(
         self,
@@ -61,7 +61,7 @@ class PowerSwitch:
     ) -> Iterator[PowerResult]:
         """Yield each node's result as soon as it is known. An interrupted order, repeated, looks first."""
         calls = [partial(self._ordered, node, serial, order, reason, intents, deadline) for node, serial in nodes]
-        return each(calls, self.workers, intents.lease.keep)
+        return each(calls, self.workers, intents.lease)
 
     def _asked(self, name: str, deadline: Deadline) -> PowerResult:
         try:

@@ -178,7 +178,8 @@ class _Wipe:
             begun = True
         elif not begun or status.value.state in ERASABLE:
             begun = self._begin(status.value)
-        digests = self._watch(begun=begun) + self._switch_off()
+        with self.intents.lease.kept():
+            digests = self._watch(begun=begun) + self._switch_off()
         self._write(retired(self.node, self.reason, digests))
 
     def _begin(self, status: InstallStatus) -> bool:
@@ -220,7 +221,6 @@ class _Wipe:
         """
         troubles = 0
         while True:
-            self.intents.lease.keep()
             try:
                 status = self._look()
             except AuthenticationError:

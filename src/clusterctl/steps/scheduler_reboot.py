@@ -89,14 +89,14 @@ class SchedulerReboots:
         began = deadline.timer.now()
         self._left = {state.name: _Turn(state=state, serial=serial, began=began) for state, serial in nodes}
         try:
-            while self._left:
-                self.acts.lease.keep()
-                self.services.permits.keep()
-                fenced = self.acts.fenced([turn.state.id for turn in self._left.values()], deadline)
-                yield from self._turn(fenced)
-                if self._left:
-                    deadline.timer.wait(deadline.cancelled, self.services.poll_s)
-                    deadline.check_cancelled("nodes reboot; run the command again to go on")
+            with self.acts.lease.kept(self.services.permits.keep):
+                while self._left:
+                    self.services.permits.keep()
+                    fenced = self.acts.fenced([turn.state.id for turn in self._left.values()], deadline)
+                    yield from self._turn(fenced)
+                    if self._left:
+                        deadline.timer.wait(deadline.cancelled, self.services.poll_s)
+                        deadline.check_cancelled("nodes reboot; run the command again to go on")
         finally:
             self.services.permits.close()
             self._give_back(deadline)

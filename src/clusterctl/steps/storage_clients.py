@@ -39,7 +39,7 @@ class StorageReader:
 
     def read(self, nodes: Sequence[str], seconds: float, deadline: Deadline) -> Iterator[NodeStorage]:
         """Yield each node as it comes. `seconds`: between its two readings."""
-        yield from each([partial(self._node, name, seconds, deadline) for name in nodes], self.workers, lambda: None)
+        yield from each([partial(self._node, name, seconds, deadline) for name in nodes], self.workers)
 
     def _node(self, name: str, seconds: float, deadline: Deadline) -> NodeStorage:
         try:

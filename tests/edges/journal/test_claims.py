@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +29,8 @@ from tests.edges.journal.life import N1, added
 
 NODES = [f"n{number}" for number in range(30)]
 N2 = NodeId("n2")
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
 
 def pretend(url: str, **values: object) -> None:
@@ -130,6 +135,16 @@ def test_what_a_killed_owner_held_is_freed_by_the_next_claim(book: SqlJournal, u
     assert held == [("n1", "r1")]
 
 
+def test_a_run_that_another_worker_goes_on_with_keeps_its_claims(opened: Open) -> None:
+    """Its first worker's machine crashed and is back, where it is known to be dead: only what that one had is freed."""
+    second = opened("r1", owner=Owner("other", 4, "1", "boot", "machine"))
+    held = second.claim([N1], "r1").granted
+    opened("r1", owner=replace(Owner.this(), pid=2**22, started="1")).claim([N2], "r1")
+    claims = opened("r2").claim([N1, N2], "r2")
+    assert (list(claims.refused), list(claims.granted)) == ([N1], [N2])
+    assert second.renew(held.values()) == {}
+
+
 def test_another_machines_owner_is_waited_for(opened: Open, url: str) -> None:
     """Another host cannot know whether the owner lives: only its expiry frees the node. The database's clock decides."""
     first, second = opened("r1"), opened("r2")
@@ -160,6 +175,46 @@ def test_a_later_process_of_the_same_number_is_another_owner() -> None:
     assert Owner(here.host, 2**22 + 1, here.started, here.boot, here.machine).dead, "no process has such a number"
     assert Owner(here.host, here.pid, "1", here.boot, here.machine).dead
     assert not Owner(here.host, here.pid, "1").dead, "an owner without a boot id cannot be judged"
+    assert not Owner(here.host, here.pid, "1", "", here.machine or "m").dead, "nor by its machine alone"
+    assert not Owner(here.host, here.pid, "", here.boot, here.machine).dead, "nor one without a start"
+
+
+def test_a_process_without_a_descriptor_left_judges_no_owner_dead() -> None:
+    """It cannot read of the owner whether it lives: the claim stays until it expires."""
+    ask = """
+import os, resource, sys
+from clusterctl.edges.journal.claims import Owner
+owner = Owner.this()
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), 4096))
+opened = []
+try:
+    while True:
+        opened.append(os.dup(0))
+except OSError:
+    print(owner.dead, Owner.this().dead)
+"""
+    assert (
+        subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+        == "False False\n"
+    )
+
+
+@needs_root
+def test_a_process_that_proc_hides_is_not_dead() -> None:
+    """With `hidepid` a user does not see the processes of others (proc(5)); one that is gone is seen to be."""
+    ask = """
+import os, pathlib, subprocess, sys
+from clusterctl.edges.journal.claims import Owner
+subprocess.run(["mount", "-t", "proc", "-o", "hidepid=invisible", "proc", "/proc"], check=True)
+here = Owner.this()
+parent = Owner(here.host, os.getppid(), here.started, here.boot)
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+print(pathlib.Path(f"/proc/{parent.pid}/stat").exists(), parent.dead, Owner(here.host, 2**22 + 1, "1", here.boot).dead)
+"""
+    command = ["unshare", "--mount", sys.executable, "-c", ask]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False False True\n"
 
 
 def test_renewal_reports_what_was_lost(opened: Open, url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, Stream
@@ -478,3 +479,38 @@ def test_installs_wait_for_those_of_other_runs(book: SqlJournal) -> None:
     assert set(stages(book).values()) == {"installed"}
     assert max(map(len, steps[1].batches)) <= 2
     assert not [owner for owner in book.owners("install permit ") if owner.live]
+
+
+def test_a_run_keeps_its_nodes_and_permits_while_its_terminal_is_stopped(tmp_path) -> None:
+    """Ctrl-S stops the thread that prints: the claims on the nodes under way and on their installs are renewed."""
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", lease_s=0.4))
+    pool, printed, free = install_pool(book, 2), threading.Event(), threading.Event()
+
+    def stopped(progress: PipelineProgress) -> None:
+        if progress.step is Step.INSTALL and progress.decision is not None:
+            printed.set()
+            assert free.wait(600)
+
+    def expiries() -> dict[str, datetime]:
+        return {owner.subject: owner.expires for owner in book.owners("")}
+
+    steps = [FakeStep(Step.DISCOVER), FakeStep(Step.INSTALL, waits_for={"n1": free})]
+    limits = dict.fromkeys(Step, StepLimits(8, 600.0)) | {Step.INSTALL: StepLimits(8, 600.0, permits=pool)}
+    nodes = fleet(book, 2)
+    pipeline = Pipeline(
+        steps, Recorder(book, Policy(attempts=2), FixedClock()), limits, threading.Event(), Observer(stopped)
+    )
+    claims = book.claim([node.id for node in nodes], "r").granted
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(pipeline.run, nodes, claims)
+        try:
+            assert printed.wait(600)
+            before = expiries()
+            assert len(before) == 4
+            until = time.monotonic() + 600
+            while not all(now > before[subject] for subject, now in expiries().items()):
+                assert time.monotonic() < until
+        finally:
+            free.set()
+        assert running.result(600) == {}
+    book.close()

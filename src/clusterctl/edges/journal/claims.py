@@ -44,6 +44,8 @@ class Owner:
     started  when it started, in clock ticks since boot (proc(5), stat field 22): with `pid` and `boot` it is unique
     boot     the kernel's boot id and the pid namespace, in which `pid` means this process and no other
     machine  the machine's id (machine-id(5)), where the process would not outlive a reboot; empty in a container
+
+    Without `started` or `boot`, as where no file could be opened, nothing is known of the process.
     """
 
     host: str
@@ -55,7 +57,7 @@ class Owner:
     @classmethod
     def this(cls) -> Owner:
         pid = os.getpid()
-        return cls(socket.gethostname(), pid, _started(pid) or "", _boot(), _machine())
+        return cls(socket.gethostname(), pid, _started(pid), _boot(), _machine())
 
     @property
     def is_here(self) -> bool:
@@ -66,15 +68,33 @@ class Owner:
     def dead(self) -> bool:
         """True only where it is certain: a process of this very boot that is gone, or one from before the reboot."""
         here = Owner.this()
-        if self.boot and self.boot == here.boot:
-            return _started(self.pid) != self.started
+        if not (self.started and self.boot and here.boot):
+            return False
+        if self.boot == here.boot:
+            return _has_ended(self.pid, self.started)
         return bool(self.machine) and (self.host, self.machine) == (here.host, here.machine)
 
 
-def _started(pid: int) -> str | None:
-    """Return the start of a process; None where there is none, or only a zombie."""
+def _started(pid: int) -> str:
+    """Return the start of a process, "-" of a zombie; empty where it cannot be read."""
     state, *fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ("",)
-    return fields[18] if fields and state not in ("Z", "X") else None
+    return "-" if state in ("Z", "X") else fields[18] if fields else ""
+
+
+def _has_ended(pid: int, started: str) -> bool:
+    """Return whether the process is certainly gone. One that cannot be seen is not: /proc may hide those of other users
+    (hidepid, proc(5)), and there may be no descriptor to read it with.
+    """
+    found = _started(pid)
+    if found:
+        return found != started
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _boot() -> str:
@@ -161,11 +181,15 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
 
 
 def _bury(connection: Connection) -> None:
-    """Release the claims of dead runs, also on nodes that no run asks for any more (gold ones)."""
+    """Release the claims of dead processes, also on nodes that no run asks for any more (gold ones).
+
+    A run's living process keeps its own: a run that another worker goes on with has had several.
+    """
     held = connection.execute(select(*_OWNER).where(table.c.run != "").distinct()).mappings().all()
-    dead = {row["run"] for row in held if _is_whole(row) and _owner(row).dead}
+    dead = {(row["run"], owner) for row in held if _is_whole(row) and (owner := _owner(row)).dead}
     if dead:
-        rows = _rows(connection, table.c.run.in_(dead))
+        rows = _rows(connection, table.c.run.in_({run for run, _ in dead}))
+        rows = [row for row in rows if (row["run"], _owner(row)) in dead]
         release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows])
 
 

@@ -57,7 +57,7 @@ class AccountChecker:
 
     def check(self, nodes: Sequence[AccountQuery], deadline: Deadline) -> Iterator[AccountCheck]:
         """Yield each node's result as soon as it is there. At most one wrong password is tried at each BMC."""
-        return each([partial(self._one, node, deadline) for node in nodes], self.workers, lambda: None)
+        return each([partial(self._one, node, deadline) for node in nodes], self.workers)
 
     def _one(self, node: AccountQuery, deadline: Deadline) -> AccountCheck:
         try:

@@ -99,7 +99,7 @@ class PasswordRotation:
     def rotate(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[RotationResult]:
         """Yield each node's result as soon as it is known. What an earlier run began is finished, not begun again."""
         calls = [partial(self.one, node, intents, deadline) for node in nodes]
-        return each(calls, self.workers, intents.lease.keep)
+        return each(calls, self.workers, intents.lease)
 
     def unfinished(self, node: NodeState) -> bool:
         """Return whether an earlier run began what is still to be done."""

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, UsageError
 from clusterctl.fleet.node import NodeId
@@ -75,10 +75,27 @@ class Lease:
         return check
 
     def keep(self) -> None:
-        """Renew when it is time to; called repeatedly while the run works."""
+        """Renew when it is time to."""
         with self._lock:
             if self._age() > RENEW * self._journal.lease_s:
                 self._renew()
+
+    @contextmanager
+    def kept(self, *others: Callable[[], None]) -> Iterator[None]:
+        """Keep it in the background for the time, and call `others`, which keep what else the run holds.
+
+        The run's own thread may wait for long: for a terminal that stopped its output, a disk, or a slow machine.
+        """
+
+        def keep() -> bool:
+            for one in (self.keep, *others):
+                with suppress(ClusterctlError):  # the journal does not answer: the next turn or the fence decides
+                    one()
+            return True
+
+        self.keep()
+        with repeated(keep, RENEW * self._journal.lease_s, "claims"):
+            yield
 
     def lose(self, node: NodeId, words: str) -> None:
         """Note that the journal refused an event under this claim."""

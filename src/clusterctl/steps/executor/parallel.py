@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from typing import TypeVar
 
+from clusterctl.steps.executor.lease import Lease
+
 T = TypeVar("T")
-_RENEW_S = 1.0
 
 
-def each(calls: Sequence[Callable[[], T]], workers: int, renew: Callable[[], None]) -> Iterator[T]:
-    """Yield the result of each call as soon as it is there; `renew` is called at least once a second meanwhile."""
-    with ThreadPoolExecutor(max(1, min(workers, len(calls))), "orders") as pool:
-        pending: set[Future[T]] = {pool.submit(call) for call in calls}
-        while pending:
-            done, pending = wait(pending, timeout=_RENEW_S, return_when=FIRST_COMPLETED)
-            renew()
-            for future in done:
-                yield future.result()
+def each(calls: Sequence[Callable[[], T]], workers: int, lease: Lease | None = None) -> Iterator[T]:
+    """Yield the result of each call as soon as it is there; `lease`: of the nodes that the calls change."""
+    kept = nullcontext() if lease is None else lease.kept()
+    with kept, ThreadPoolExecutor(max(1, min(workers, len(calls))), "orders") as pool:
+        for future in as_completed([pool.submit(call) for call in calls]):
+            yield future.result()

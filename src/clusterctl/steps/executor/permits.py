@@ -162,9 +162,9 @@ class PowerPools:
 
 
 class NodePermits:
-    """The permits of the nodes that are under way in one step of a run. Not thread-safe.
+    """The permits of the nodes that are under way in one step of a run. Thread-safe.
 
-    `renewed`: the claims are renewed after a part of their lease, where `keep` is called often enough.
+    The claims are renewed after a part of their lease, where `keep` is called often enough.
     """
 
     def __init__(self, pool: PermitPool, now: Callable[[], float] = boot_seconds) -> None:
@@ -176,6 +176,7 @@ class NodePermits:
         self._asks_again = 0.0
         self._known_waiting: set[NodeId] = set()
         self._news: list[NodeId] = []
+        self._lock = threading.RLock()
 
     @property
     def waiting(self) -> str:
@@ -187,6 +188,10 @@ class NodePermits:
 
         The journal is asked again no sooner than `POLL_S` after there were too few.
         """
+        with self._lock:
+            return self._begun(nodes)
+
+    def _begun(self, nodes: Sequence[NodeId]) -> list[NodeId]:
         if not nodes or self._now() < self._asks_again:
             return []
         self._return()
@@ -201,30 +206,34 @@ class NodePermits:
 
     def newly_waiting(self) -> list[NodeId]:
         """Return the nodes for which there was no permit; each of them once."""
-        news, self._news = self._news, []
-        return news
+        with self._lock:
+            news, self._news = self._news, []
+            return news
 
     def leave(self, node: NodeId) -> None:
         """Return the node's permit, if it has one, with the next call of `keep`, `begin` or `close`."""
-        claim = self._held.pop(node, None)
-        if claim is not None:
-            self._left.append(claim)
+        with self._lock:
+            claim = self._held.pop(node, None)
+            if claim is not None:
+                self._left.append(claim)
 
     def keep(self) -> None:
         """Return the permits of those that have left, all at once; renew the others when it is time to.
 
         A node whose permit was lost meanwhile goes on: it is under way.
         """
-        self._return()
-        if self._held and self._now() - self._renewed > RENEW * self._pool.journal.lease_s:
-            self._pool.journal.renew(self._held.values())
-            self._renewed = self._now()
+        with self._lock:
+            self._return()
+            if self._held and self._now() - self._renewed > RENEW * self._pool.journal.lease_s:
+                self._pool.journal.renew(self._held.values())
+                self._renewed = self._now()
 
     def close(self) -> None:
         """Return all permits."""
-        self._left += self._held.values()
-        self._held.clear()
-        self._return()
+        with self._lock:
+            self._left += self._held.values()
+            self._held.clear()
+            self._return()
 
     def _return(self) -> None:
         if self._left:

@@ -110,16 +110,17 @@ class Pipeline:
         intents = IntentLog(self._journal, claims, self._on_message)
         self._fill([state for state in nodes if not state.held(self._recorder.clock.now())])
         runs = sorted({claim.run for claim in claims.values()})
+        permits = tuple(self._permits())
         try:
-            while self._is_busy():
-                intents.lease.keep()
-                self._keep_permits()
-                self._start_batches(intents)
-                self._handle_all(intents, runs)
+            with intents.lease.kept(*(one.keep for one in permits)):
+                while self._is_busy():
+                    self._tend(permits)
+                    self._start_batches(intents)
+                    self._handle_all(intents, runs)
         finally:
             intents.lease.close()
-            for permits in self._permits():
-                permits.close()
+            for one in permits:
+                one.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
         left = dict(intents.lease.lost)
@@ -144,12 +145,12 @@ class Pipeline:
     def _permits(self) -> Iterator[NodePermits]:
         return (queue.permits for queue in self._queues if queue.permits is not None)
 
-    def _keep_permits(self) -> None:
-        """Renew the permits, and report once for which nodes there are none."""
-        for permits in self._permits():
-            permits.keep()
-            for node in permits.newly_waiting():
-                self._on_message(node, permits.waiting)
+    def _tend(self, permits: Sequence[NodePermits]) -> None:
+        """Return the permits of nodes that have left, and report once for which nodes there are none."""
+        for one in permits:
+            one.keep()
+            for node in one.newly_waiting():
+                self._on_message(node, one.waiting)
 
     def _on_message(self, node: NodeId, words: str) -> None:
         """Pass on what a machine reported about itself during a step."""

@@ -71,7 +71,7 @@ class BaselineWork:
             partial(self.applier.apply, node, serial, self.baselines[node.name], intents, deadline)
             for node, serial in wave
         ]
-        return each(calls, len(calls), intents.lease.keep)
+        return each(calls, len(calls), intents.lease)
 
 
 @dataclass(frozen=True, slots=True)
