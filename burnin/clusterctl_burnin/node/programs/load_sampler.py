@@ -363,7 +363,7 @@ class Sampler:
         self.again()
         self.adapters = self.adapters_by_address()
         self.fast = [*self.ports(), *self.carriers()]
-        self.costly = [*self.aer(), *self.edac(), *self.congestion()]
+        self.costly: list[tuple[Part, str, Path | str]] = [*self.aer(), *self.edac(), *self.congestion()]
         self.sensors = list(self.temperatures())
 
     def again(self) -> None:
