@@ -28,6 +28,7 @@ def test_a_running_job() -> None:
     ("old", "new", "message"),
     [
         ("JobName=a b", "JobName=a\n   StdOut=/etc/shadow\n", "stdout occurs twice"),
+        ("JobName=a b", "JobName=a\n   Priority=0 ", "priority occurs twice"),
         ("JobId=1 ", "JobId=1 x\nJobId=2 ", "job occurs twice"),
         ("   JobState=RUNNING", "   State=RUNNING", "state is missing"),
         ("SubmitTime=2026-11-27T22:19:51+0000", "SubmitTime=yesterday", "not a time: 'yesterday'"),
@@ -36,6 +37,25 @@ def test_a_running_job() -> None:
 def test_a_text_that_is_not_clear_is_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(ParseError, match=message):
         parse_scontrol_job(TEXT.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        ("None", ""),
+        ("Resources", "Resources"),
+        ("ReqNodeNotAvail,_UnavailableNodes:c[2-3]", "ReqNodeNotAvail"),
+        ("ReqNodeNotAvail,_Reserved_for_maintenance", "ReqNodeNotAvail"),
+        ("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions", ""),
+        ("launch_failed_requeued_held", ""),
+    ],
+)
+def test_why_a_job_waits(shown: str, reason: str) -> None:
+    """A code, with a text or without; a text alone is no code. A priority of 0 is that of a held job."""
+    text = TEXT.replace("JobState=RUNNING Reason=None", f"JobState=PENDING Reason={shown}")
+    job = parse_scontrol_job(text)
+    assert (job.state, job.reason, job.held) == ("PENDING", reason, False)
+    assert parse_scontrol_job(text.replace("Priority=4294901759", "Priority=0")).held
 
 
 def test_a_time_without_a_zone_is_utc() -> None:

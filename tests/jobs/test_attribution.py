@@ -171,6 +171,45 @@ def test_no_number_on_one_host_is_silent_corruption_once_it_recurs_there() -> No
     assert (elsewhere.cause.layer, elsewhere.cause.certainty) == (Layer.APPLICATION, Certainty.PROVEN)
 
 
+NAN_AND_ABORT = """\
+0: iteration       12/ 20 | consumed samples: 1 | elapsed time per iteration (ms): 26.2 |
+0: Loss is nan, stopping training
+1: Loss is nan, stopping training
+0: terminate called without an active exception
+srun: error: node001: task 0: Aborted
+srun: error: node008: task 1: Exited with exit code 1
+"""
+"""PyTorch 2.13, one of whose ranks aborts at its exit: recorded with `NaN in the data` of the tests on lab hosts."""
+
+
+def nan_of(log: str, *earlier: EarlierFailure) -> Attribution:
+    observed = scan([(0, log.encode())], LogFile(name="a", host="", source=Source.JOB), TimeReader(T0))
+    facts = SchedulerFacts(state="FAILED", nodes=("node001", "node008"))
+    return attribute(
+        JobEvidence(observations=observed, scheduler=facts, earlier=earlier, progress=Progress(iteration=12))
+    )
+
+
+def test_no_number_on_ranks_of_which_one_ends_by_a_signal() -> None:
+    """Srun names the host of each task, however it ended: both report it, so that it is the program or its data."""
+    found = nan_of(NAN_AND_ABORT)
+    assert (found.cause.layer, found.cause.certainty) == (Layer.APPLICATION, Certainty.LIKELY)
+    assert found.cause.because == ("on 2 hosts: node001, node008",)
+
+
+@pytest.mark.parametrize("ended", ["task 0: Aborted", "task 1: Exited with exit code 1"])
+def test_no_number_on_a_rank_of_an_unknown_host_blames_no_other_host(ended: str) -> None:
+    """Srun has reported one task alone: the host that is known is not the only one."""
+    found = nan_of("".join(line for line in NAN_AND_ABORT.splitlines(keepends=True) if ended not in line))
+    assert (found.cause.layer, found.cause.certainty) == (Layer.UNKNOWN, Certainty.UNKNOWN)
+    assert found.cause.because == ("of 2 ranks, whose hosts are not known",)
+
+
+def test_no_number_in_an_earlier_attempt_of_which_no_host_is_known_proves_nothing() -> None:
+    earlier = EarlierFailure(job="6", rule="nan", hosts=(), iteration=13)
+    assert nan_of(NAN_AND_ABORT, earlier).cause.certainty is Certainty.LIKELY
+
+
 def test_an_illegal_access_moves_or_stays() -> None:
     """On several hosts it is the program's; on the host that had it before, the host's; once, it is tried elsewhere."""
     several = judged(*(job(f"n{n}", n, ILLEGAL, rank=2 * n) for n in range(2)))
@@ -256,6 +295,78 @@ def test_the_framework_is_restarted_once() -> None:
     line = "Forward order differs across ranks: rank 0 is all-gathering"
     past = EarlierFailure(job="6", rule="forward_order")
     assert judged(job("n1", 0, line), earlier=(past,)).cause.action is JobAction.STOP
+
+
+PACKAGE = "/opt/conda/lib/python3.10/site-packages"
+SEED = "TypeError: Accelerator.__init__() got an unexpected keyword argument 'use_seedable_sampler'"
+"""hiyouga/LlamaFactory#2552."""
+
+
+def raised(line: str, file: str) -> Attribution:
+    """Return the judgement of an exception whose last frame is in `file`."""
+    text = f'Traceback (most recent call last):\n  File "{file}", line 7, in f\n    g()\n{line}\n'
+    observed = scan([(0, text.encode())], LogFile(name="a", host="", source=Source.JOB), TimeReader(T0))
+    return attribute(JobEvidence(observations=observed, scheduler=SchedulerFacts(state="FAILED")))
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        (SEED, f"{PACKAGE}/transformers/trainer.py"),
+        ("ImportError: cannot import name 'Store' from 'torch.distributed'", f"{PACKAGE}/torch/distributed/run.py"),
+        ("AttributeError: module 'deepspeed.comm' has no attribute 'P'", f"{PACKAGE}/deepspeed/moe/sharded_moe.py"),
+        (
+            "TypeError:     __call__() missing 1 required positional argument: 'value'",
+            f"{PACKAGE}/deepspeed/runtime/x.py",
+        ),
+    ],
+)
+def test_packages_that_do_not_fit_are_not_the_programs_fault(line: str, file: str) -> None:
+    """An installed package calls another one wrongly: the next attempt would fail, too, so it asks."""
+    found = raised(line, file).cause
+    assert (found.rule, found.layer, found.action) == ("framework", Layer.FRAMEWORK, JobAction.STOP)
+    assert file[-20:] in found.cause
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        (SEED, "/home/ada/train.py"),
+        ("TypeError: forward() got an unexpected keyword argument 'x'", f"{PACKAGE}/torch/nn/modules/module.py"),
+        (
+            "TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'lrr'",
+            f"{PACKAGE}/transformers/hf_argparser.py",
+        ),
+        ("AttributeError: 'NoneType' object has no attribute 'shape'", f"{PACKAGE}/transformers/trainer.py"),
+    ],
+)
+def test_what_a_program_passes_on_is_its_own(line: str, file: str) -> None:
+    """The program called it, or a package passes on what the program, its data or its settings named."""
+    assert raised(line, file).cause.layer is Layer.APPLICATION
+
+
+def test_an_error_without_its_traceback_blames_no_layer() -> None:
+    """Only the last frame shows whether the program or a library raised it: the run asks, and blames neither."""
+    line = "AttributeError: 'DeepSpeedZeRoOffload' object has no attribute '_register_hooks_recursively'"
+    found = judged(job("n1", 0, line, rank=2)).cause
+    assert (found.rule, found.layer, found.certainty) == ("exception", Layer.UNKNOWN, Certainty.UNKNOWN)
+    assert found.action is JobAction.STOP
+    assert raised(line, "/home/ada/train.py").cause.layer is Layer.APPLICATION
+
+
+def test_software_that_fails_on_most_hosts_blames_none() -> None:
+    """A limit of locked memory that all hosts have: without one of them the next attempt would fail, too."""
+    line = "misc/ibvwrap.cc:190 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
+    everywhere = judged(*(job(f"n{n}", n, line, rank=2 * n) for n in range(4))).cause
+    assert (everywhere.rule, everywhere.suspects, everywhere.action) == ("shared_software", (), JobAction.STOP)
+    one = judged(job("n2", 0, line, rank=4), job("n1", 1, REMOTE, rank=2))
+    assert (one.cause.rule, hosts(one)) == ("broken_part", ["n2"])
+
+
+def test_the_node_on_which_a_step_was_not_launched_is_the_suspect() -> None:
+    line = "srun: error: Task launch for StepId=36.0 failed on node n3: Job credential expired"
+    found = judged(job("", 0, line))
+    assert (found.cause.layer, hosts(found)) == (Layer.SYSTEM_SOFTWARE, ["n3"])
 
 
 def test_a_full_memory_of_a_host() -> None:

@@ -302,6 +302,39 @@ def test_steps_of_one_look_share_its_time() -> None:
     assert list(found.seconds) == [2.0] * 5
 
 
+def test_steps_of_one_look_were_made_one_after_the_other() -> None:
+    """By the seconds of their lines: of a job that was shorter than a look first step, checkpoint and end are apart."""
+    found, now = JobProgress(), T0 + timedelta(seconds=60)
+    steps = [Reading(step, 2.0) for step in (1, 1, 2, 2, 3, 3)]
+    saved = Reading(saved=True, goes_on=True, saved_step=3)
+    found.add_all([*steps, saved, Reading(4, 2.0), Reading(10, 1.5)], now, since=T0)
+    assert found.last_at == now
+    assert found.saved_at == now - timedelta(seconds=2 + 6 * 1.5)
+    assert found.first_at == found.saved_at - timedelta(seconds=4)
+    assert found.active_at == now
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [[Reading(1, 2.0), Reading(2), Reading(3, 2.0)], [Reading(1), Reading(2)], [Reading(1)]],
+)
+def test_steps_without_seconds_were_made_when_they_were_seen(readings: list[Reading]) -> None:
+    found = JobProgress()
+    found.add_all(readings, T0 + timedelta(seconds=60), since=T0)
+    assert found.first_at == found.last_at == T0 + timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("seconds", [40.0, 9e11])
+def test_no_step_was_made_before_the_start_nor_before_the_last_look(seconds: float) -> None:
+    """A user's log may give any number of seconds."""
+    found, began = JobProgress(), T0 + timedelta(seconds=30)
+    found.add_all([Reading(step, seconds) for step in (1, 2, 3)], T0 + timedelta(seconds=60), since=began)
+    assert found.first_at == began
+    saved = Reading(saved=True, saved_step=3)
+    found.add_all([saved, Reading(4, seconds), Reading(5, seconds)], T0 + timedelta(seconds=70), since=began)
+    assert found.saved_at == T0 + timedelta(seconds=60)
+
+
 @pytest.mark.parametrize(
     ("last", "slow"),
     [([1.4] * 5, True), ([1.4, 1.4, 1.2, 1.4, 1.4], False), ([1.4] * 4, False), ([1.4] * 40, True)],

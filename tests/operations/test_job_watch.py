@@ -23,6 +23,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.fleet.payloads.jobs import JobSubmitIntended, JobSubmitted
 from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.jobs.downtime import run_time
 from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
@@ -62,6 +63,7 @@ class FakeJobs:
     log: str
     began: datetime
     completes: bool = False
+    lasted_s: float = 0.0
     known: str = ""
     submitted: list[Submission] = field(default_factory=list)
     silent: int = 0
@@ -72,7 +74,7 @@ class FakeJobs:
         state = "COMPLETED" if self.completes else "CANCELLED" if self.cancelled else "RUNNING"
         return ScheduledJob(
             job=job, state=state, node_list="c1", batch_host="c1", uid=os.getuid(), gid=os.getgid(), stdout=self.log,
-            started=self.began, ended=None if state == "RUNNING" else self.began,
+            started=self.began, ended=None if state == "RUNNING" else self.began + timedelta(seconds=self.lasted_s),
         )  # fmt: skip
 
     def names(self, node_list: str, deadline: Deadline) -> tuple[str, ...]:
@@ -106,6 +108,7 @@ class Script(LocalHosts):
     beats_until: float = 0.0
     ahead: float = 0.0
     looks: int = 0
+    steps: bytes = STEPS
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
         if b'"heartbeat"' not in stdin:
@@ -113,8 +116,8 @@ class Script(LocalHosts):
         self.looks += 1
         now = self.time.timer.now()
         beat = self.time.began.timestamp() + min(now, self.beats_until) + self.ahead
-        content = base64.b64encode(STEPS if self.looks == 1 else b"").decode()
-        answer = {"version": 1, "log": {"offset": len(STEPS), "content": content, "error": ""}, "heartbeat": beat}
+        content = base64.b64encode(self.steps if self.looks == 1 else b"").decode()
+        answer = {"version": 1, "log": {"offset": len(self.steps), "content": content, "error": ""}, "heartbeat": beat}
         return Observed(Ran(0, json.dumps(answer), "", 0.1))
 
 
@@ -199,6 +202,19 @@ def test_without_a_heartbeat_the_silence_of_the_log_counts(bench: Bench) -> None
     submitted(bench)
     after = stopped_after(bench.follow(), bench)
     assert HANG_S < after <= HANG_S + 20
+
+
+def test_a_job_that_is_shorter_than_a_look_has_useful_time(bench: Bench) -> None:
+    """All steps are seen at once, and after the job's end: their seconds, and Slurm's start and end, place them."""
+    submitted(bench)
+    bench.time.timer.advance(7.0)
+    bench.jobs.completes, bench.jobs.lasted_s = True, 5.0
+    bench.script.steps = "".join(
+        f"iteration {step:8}/ 9 | consumed samples: 1 | elapsed time per iteration (ms): 500.0 |\n"
+        for step in range(1, 10)
+    ).encode()
+    (attempt,) = run_time(bench.follow()).attempts
+    assert (attempt.startup, attempt.useful, attempt.detection, attempt.shutdown) == (1.0, 4.0, 0.0, 0.0)
 
 
 def test_a_heartbeat_of_the_future_is_no_life_for_ever(bench: Bench) -> None:

@@ -25,6 +25,8 @@ class ScheduledJob:
     uid, gid    None where unknown: nothing of the user is read then
     comment     the job's comment; clusterctl marks its own submissions by it
     user        name of the user who submitted it; empty where the scheduler knows none
+    reason      why it waits, as a code of the scheduler (`ReqNodeNotAvail`); empty where it gives a text alone
+    held        it waits for an order: a user or an administrator holds it
     """
 
     job: str
@@ -44,6 +46,8 @@ class ScheduledJob:
     work_dir: str = ""
     comment: str = ""
     user: str = ""
+    reason: str = ""
+    held: bool = False
 
     @property
     def over(self) -> bool:

@@ -3,6 +3,9 @@
 scontrol(1), sacct(1): https://slurm.schedmd.com/scontrol.html. The text is the base: `--json` needs a build with it,
 and its schema changed often. Job names may hold line breaks, so that a user could write a line that looks like a field;
 a text with a field twice is refused.
+
+A reason is a code of `enum job_state_reason` (slurm.h, src/common/job_state_reason.c), at times with a text after a
+comma, or a text alone, which is no code: Slurm prints that with underscores for spaces.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ _WHOLE = re.compile(r"[0-9]{1,18}")
 _FIELDS = re.compile(
     r"^(?:JobId=(?P<job>\d{1,12})\b"
     r"|   UserId=(?P<user>\S{1,256}?)\((?P<uid>\d{1,10})\) GroupId=\S{1,256}?\((?P<gid>\d{1,10})\)"
-    r"|   JobState=(?P<state>[A-Z_]{1,40})\b"
+    r"|   Priority=(?P<priority>\d{1,10}) "
+    r"|   JobState=(?P<state>[A-Z_]{1,40})\b(?: Reason=(?P<reason>[A-Za-z]{1,40})(?=[ ,]))?"
     r"|   Requeue=\d Restarts=(?P<restarts>\d{1,9}) .{0,40}?ExitCode=(?P<exit>\d{1,5}):(?P<signal>\d{1,5})$"
     r"|   SubmitTime=(?P<submitted>\S{1,40})"
     r"|   StartTime=(?P<started>\S{1,40}) EndTime=(?P<ended>\S{1,40})"
@@ -85,6 +89,8 @@ def parse_scontrol_job(text: str) -> ScheduledJob:
         work_dir=found.get("work", ""),
         comment=found.get("comment", ""),
         user=found.get("user", ""),
+        reason=found.get("reason", ""),
+        held=found.get("priority") == "0",
     )
 
 

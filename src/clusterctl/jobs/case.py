@@ -19,7 +19,6 @@ TOGETHER = timedelta(seconds=60)
 """Hosts that report the same within this time have one cause in common."""
 LONGEST = timedelta(hours=1)
 """Without the job's start: so long before the first consequence an error of the kernel may have been its cause."""
-TASK_FAILED = "slurm_task_failed"
 _MOST_TASKS = 1024
 """Of one host: more are no tasks of a training."""
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -83,7 +82,7 @@ def _with_hosts(observations: Iterable[Observation]) -> Iterator[Observation]:
     A task may start several ranks: the number of a rank alone names no host.
     """
     found = list(observations)
-    hosts = {task: node for one in found if one.rule == TASK_FAILED for task, node in _tasks(one)}
+    hosts = {task: node for one in found for task, node in _tasks(one)}
     for one in found:
         known = hosts.get(one.task, "") if one.task is not None and not one.host else ""
         yield replace(one, host=known) if known else one

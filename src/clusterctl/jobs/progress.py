@@ -10,13 +10,15 @@ tensorboard event files in a folder: the steps of their summaries, with the time
 from __future__ import annotations
 
 import enum
+import itertools
 import json
+import math
 import re
 import statistics
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from clusterctl.fleet.errors import UsageError
@@ -183,7 +185,10 @@ def _number(found: Mapping[str, Any], names: Sequence[str]) -> float | None:
 
 @dataclass(slots=True, kw_only=True)
 class JobProgress:
-    """What an attempt has done so far. Times are those at which it was seen, or those of the lines.
+    """What an attempt has done so far. Times are those at which it was seen.
+
+    Of what was seen at one look, `first_at`, `last_at` and `saved_at` are earlier by the seconds of the steps after it,
+    where all lines of steps have them.
 
     first_at, last_at    of its first and last step; `first`, `last`: their numbers
     active_at            of the last sign of progress: a step, a checkpoint, a heartbeat
@@ -211,8 +216,10 @@ class JobProgress:
         """Take in what a line reports."""
         self.add_all((reading,), at)
 
-    def add_all(self, readings: Sequence[Reading], at: datetime, *, watched: bool = True) -> None:
-        """Take in what was reported since the last look; `watched`: that was a short while ago.
+    def add_all(
+        self, readings: Sequence[Reading], at: datetime, *, watched: bool = True, since: datetime | None = None
+    ) -> None:
+        """Take in what was reported since the last look; `watched`: that was a short while ago; `since`: the start.
 
         Steps without seconds share the time since the last one. After a time without a watcher it is not known how long
         a step took, nor how long the job was silent: nothing is learned from it.
@@ -223,8 +230,10 @@ class JobProgress:
             self.resumed(at)
         numbers = [one.step for one in readings if one.step is not None]
         each = self._seconds_each(max(numbers), at) if numbers and watched else None
-        for one in readings:
-            self._take(one, at, each)
+        earliest = max((one for one in (since, self.last_at) if one is not None), default=at)
+        room = max(0.0, (at - earliest).total_seconds())
+        for one, later in zip(readings, _later(readings, self.last), strict=True):
+            self._take(one, at, each, at - timedelta(seconds=min(later, room)))
 
     def _seconds_each(self, newest: int, at: datetime) -> float | None:
         """Return the seconds of each step since the last one; None where there is none before or after it."""
@@ -232,7 +241,8 @@ class JobProgress:
             return None
         return (at - self.last_at).total_seconds() / (newest - self.last)
 
-    def _take(self, reading: Reading, at: datetime, each: float | None) -> None:
+    def _take(self, reading: Reading, at: datetime, each: float | None, made: datetime) -> None:
+        """Take in a line that was seen `at`, and `made` before."""
         self._alive(at)
         if reading.saving:
             self.saving_since = at
@@ -242,9 +252,9 @@ class JobProgress:
             self.saving_since = None
             self.saves += 1
         if reading.saved:
-            self.saved, self.saved_at = (self.last if reading.saved_step is None else reading.saved_step), at
+            self.saved, self.saved_at = (self.last if reading.saved_step is None else reading.saved_step), made
         if reading.step is not None:
-            self._step(reading.step, reading.seconds if reading.seconds is not None else each, at)
+            self._step(reading.step, reading.seconds if reading.seconds is not None else each, made)
 
     def resumed(self, at: datetime) -> None:
         """Take in that the job could not be seen until now, or did not run: its silence means nothing."""
@@ -275,3 +285,22 @@ class JobProgress:
         """Return the median seconds of a step, without the first ones; None where it is not known."""
         known = list(self.seconds)[WARM_UP:]
         return statistics.median(known) if known else None
+
+
+def _later(readings: Sequence[Reading], last: int | None) -> Sequence[float]:
+    """Return for each line the seconds of the steps after it; zeros where one of those has no seconds.
+
+    `last`: the last step before them; other ranks report steps once more. A line may stand for several steps.
+    """
+    seconds: list[float] = []
+    for one in readings:
+        if one.step is None or (last is not None and one.step <= last):
+            seconds.append(0.0)
+            continue
+        steps = one.step - last if last is not None else 1
+        seconds.append(steps * one.seconds if one.seconds is not None else math.inf)
+        last = one.step
+    after = [*seconds[1:], 0.0]
+    if math.inf in after:
+        return [0.0] * len(after)
+    return list(itertools.accumulate(reversed(after)))[::-1]

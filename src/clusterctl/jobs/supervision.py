@@ -100,6 +100,11 @@ def blamed(ended: JobAttemptEnded) -> bool:
     return ended.action == JobAction.RESTART_WITHOUT.value
 
 
+def ordered_by_user(stop: JobStopIntended) -> bool:
+    """Return whether a user ended the run, and not its watcher an attempt."""
+    return stop.failure is Failure.ENDED and not stop.unavailable
+
+
 def fold(events: Iterable[Event]) -> SupervisedRun | None:
     """Return the run; None where no event orders one."""
     run: SupervisedRun | None = None
@@ -132,7 +137,7 @@ def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
     match payload:
         case JobSubmitted() if last is not None and not last.job:
             last.job = payload.job
-        case JobStopIntended() if last is not None and last.stop is None:
+        case JobStopIntended() if last is not None and (last.stop is None or ordered_by_user(payload)):
             last.stop = payload
         case JobDrainIntended() if last is not None:
             last.drained = payload.hosts
@@ -173,7 +178,7 @@ def after(run: SupervisedRun) -> Next:
         raise ValueError("the last attempt has not ended")
     if ended.state == COMPLETED:
         return Next(outcome=JobOutcome.COMPLETED, reason=f"job {ended.job} completed")
-    if last.stop is not None and last.stop.failure is Failure.ENDED:
+    if last.stop is not None and ordered_by_user(last.stop):
         return Next(outcome=JobOutcome.STOPPED, reason=last.stop.reason)
     asks = _asks(run, ended)
     drain = _to_drain(run, ended)

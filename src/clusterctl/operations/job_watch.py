@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet.blame import Failure
+from clusterctl.fleet.blame import Certainty, Failure, Layer
 from clusterctl.fleet.errors import (
     CancelledError,
     ClaimLostError,
@@ -50,11 +50,13 @@ from clusterctl.operations.job_collect import CollectRequest, collect_with, requ
 from clusterctl.operations.job_files import read_progress, write_progress
 from clusterctl.operations.job_run import BY_USER, alone, close_run, hold_spares, submit, submit_next
 from clusterctl.operations.job_runs import named
+from clusterctl.operations.job_start import closed_nodes, described, shortage, waits_for_nodes
 from clusterctl.operations.job_suspects import FollowUp, revalidate
 from clusterctl.operations.job_suspects import decide as decide_follow_up
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
+from clusterctl.operations.site_facts import require_scheduler
 from clusterctl.ports import Claim, Clock, Deadline
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
@@ -169,6 +171,7 @@ class Watcher:
         self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
         self._reported = ""
         self._held: tuple[int, datetime] | None = None
+        self._closed: frozenset[str] = frozenset()
 
     def follow(self) -> SupervisedRun:
         """Take turns until the run is over. Where the scheduler is silent, a turn is taken again for a while."""
@@ -273,7 +276,8 @@ class Watcher:
                 self._jobs.cancel(attempt.job, self._soon())
             elif (verdict := self._judged(found, job, log)) is not None:
                 self._abort(attempt, verdict)
-                attempt = replace(attempt, stop=named(self._context, self._run).attempts[-1].stop)
+                continue
+            elif self._waits_in_vain(attempt, job):
                 continue
             self._hold_spares(found)
             self._wait(self._poll_s)
@@ -310,7 +314,7 @@ class Watcher:
                 self._report(f"its event file is not read: {trouble}")
             if len(tail.content) < MOST_BYTES and len(tail.events.content) < MOST_BYTES:
                 break
-        log.end(self._clock.now())
+        log.end(self._clock.now(), job)
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
@@ -319,6 +323,33 @@ class Watcher:
         if job.started is None or job.state != "RUNNING" or log.blind:
             return None
         return judge(log.progress, found.ordered.policy, job.started, self._clock.now())
+
+    def _waits_in_vain(self, attempt: Attempt, job: ScheduledJob) -> bool:
+        """Order the end of an attempt that waits for a closed node, by two looks in a row; return whether it was."""
+        before, self._closed = self._closed, frozenset()
+        if not waits_for_nodes(job):
+            return False
+        seen = require_scheduler(self._context.site, self._adapters.scheduler).look(self._soon()).value
+        closed = closed_nodes(attempt.nodes, seen)
+        lasting = tuple(name for name in closed if name in before)
+        if not closed:
+            return False
+        reason = f"it cannot begin: {described(closed, seen)}"[:MOST_REASON]
+        self._report(reason)
+        if not lasting:
+            self._closed = frozenset(closed)
+            return False
+        self._write(
+            JobStopIntended(
+                attempt=attempt.number,
+                job=attempt.job,
+                failure=Failure.ENDED,
+                reason=reason,
+                detected=self._clock.now(),
+                unavailable=lasting,
+            )
+        )
+        return True
 
     def _abort(self, attempt: Attempt, verdict: WatchVerdict) -> None:
         """Collect the evidence while the ranks still run, attribute it, then order the job's end."""
@@ -356,7 +387,9 @@ class Watcher:
         stop = attempt.stop or named(self._context, self._run).attempts[-1].stop
         detected = stop.detected if stop is not None else self._clock.now()
         ended = self._ended_payload(attempt, job, progress, detected)
-        if stop is not None and stop.failure is not Failure.ENDED:
+        if stop is not None and stop.unavailable:
+            ended = _not_begun(ended, stop)
+        elif stop is not None and stop.failure is not Failure.ENDED:
             ended = self._kept_attribution(replace(ended, failure=stop.failure, cause=stop.reason))
         elif stop is None and job.state not in (COMPLETED, "UNKNOWN"):
             ended = _with(ended, self._attributed(attempt))
@@ -486,8 +519,17 @@ class Watcher:
                 self._report(f"{name} is quarantined: {cause}")
 
     def _next(self, found: SupervisedRun) -> None:
-        """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
+        """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait.
+
+        After an attempt that waited in vain for nodes, too few nodes on which work can begin end it, too.
+        """
+        stop = found.last.stop if found.last is not None else None
         while not submit_next(self._context, self._adapters, found, self._claim, self._soon()):
+            if stop is not None and stop.unavailable:
+                lacking = shortage(self._context, self._adapters, found, self._soon())
+                if lacking:
+                    self._write(JobRunEnded(outcome=JobOutcome.ASKS.value, reason=lacking))
+                    return
             self._report(f"waiting until {found.ordered.nodes} gold nodes are idle")
             self._hold_spares(found)
             self._wait(self._poll_s)
@@ -556,9 +598,11 @@ class _Log:
             self.beat = tail.heartbeat
         return self._take_events(tail.events)
 
-    def end(self, now: datetime) -> None:
-        """End a look: all that it brought was reported since the last one."""
-        self.progress.add_all(self.readings, now, watched=self.watched)
+    def end(self, now: datetime, job: ScheduledJob) -> None:
+        """End a look: all that it brought was reported since the last one, and before the job's end."""
+        at = min(now, job.ended) if job.over and job.ended is not None else now
+        at = max(at, self.progress.active_at or at)
+        self.progress.add_all(self.readings, at, watched=self.watched, since=job.started)
         self.readings = []
         if not self.blind:
             self.looked_at = now
@@ -592,6 +636,18 @@ def _busy(scheduler: Scheduler, hosts: Sequence[str], deadline: Deadline) -> boo
     """Return whether a job, or the end of one, still occupies a host."""
     seen = scheduler.look(deadline).value
     return any(name in seen and seen[name].use is Use.BUSY for name in hosts)
+
+
+def _not_begun(ended: JobAttemptEnded, stop: JobStopIntended) -> JobAttemptEnded:
+    """Return the end of an attempt that waited in vain for nodes: those are not to blame, and are not idle either."""
+    return replace(
+        ended,
+        layer=Layer.SCHEDULER,
+        certainty=Certainty.PROVEN,
+        hosts=stop.unavailable,
+        action=JobAction.RESTART.value,
+        cause=stop.reason,
+    )
 
 
 def _with(ended: JobAttemptEnded, found: Attribution | None) -> JobAttemptEnded:

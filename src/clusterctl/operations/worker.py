@@ -33,7 +33,7 @@ from clusterctl.fleet.reach import network
 from clusterctl.operations import runs
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.detached import carry_out, operation_of, request_of
-from clusterctl.operations.operation import Control, Event, ignore
+from clusterctl.operations.operation import Control, Event, ignore, lossy
 from clusterctl.operations.run_log import run_log
 from clusterctl.operations.runs import RunRecord, claim_on, this_process
 from clusterctl.operations.work_queue import WorkQueue
@@ -239,4 +239,4 @@ def work(
     """Work until `stopping` is set; return the exit code. Raises `UsageError` for a wrong reach or a name in use."""
     for text in request.reach:
         network(text)
-    return Worker(context, request, _opened(context.site.folder), stopping, on_event).work()
+    return Worker(context, request, _opened(context.site.folder), stopping, lossy(on_event)).work()

@@ -50,11 +50,22 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """A scheduler's report of a node. `words`: the scheduler's text; `reason`: why it is out, where it has one."""
+    """A scheduler's report of a node.
+
+    state    the scheduler's text
+    reason   why it is out, where it has one
+    leaving  work runs on it, and no more begins: it is out once that ends
+    """
 
     use: Use
     state: str = ""
     reason: str = ""
+    leaving: bool = False
+
+    @property
+    def closed(self) -> bool:
+        """True where no work begins on it until someone gives it back, or its reservation ends."""
+        return self.use is Use.OUT or self.leaving
 
     @property
     def ours(self) -> bool:

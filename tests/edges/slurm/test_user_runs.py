@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -142,11 +142,24 @@ def test_a_held_attempt_gets_healthy_nodes(slurm: SlurmCluster, site: JobSite) -
     assert held == ["CANCELLED"]
 
 
-def ordered(site: JobSite, body: str) -> SupervisedRun:
-    """A run that root orders as a user does, and submits."""
+def test_a_users_attempt_that_waits_in_vain_gets_other_nodes(slurm: SlurmCluster, site: JobSite) -> None:
+    """A node is drained between the choice of nodes and the user's submission: the held job is released on others."""
+    found = ordered(site, "pass", lambda: slurm.update("c2", "State=DRAIN", "Reason=disk"))
+    watched = job_watch.watch(
+        replace(site.context, run=new_run_id()), WatchRequest(run=found.id, poll_s=0.3), Control()
+    )
+    assert watched.outcome is JobOutcome.COMPLETED, watched.reason
+    assert [one.nodes for one in watched.attempts] == [("c1", "c2"), ("c1", "c3")]
+    held = [state for _, state, comment in states(slurm) if comment == f"clusterctl:{found.id}:3"]
+    assert held == ["CANCELLED"]
+
+
+def ordered(site: JobSite, body: str, between: Callable[[], None] = lambda: None) -> SupervisedRun:
+    """A run that root orders as a user does, and submits; `between` happens after its nodes are chosen."""
     wanted = request(site, body, QUICK)
     found = job_orders.order(site.context, "root", wanted, Control())
     assert found.last is not None
+    between()
     client = JobClient(JobService("http://127.0.0.1:1", "unused"), SlurmJobs())
     assert client.submit(wanted, RemoteRun(name=found.id, nodes=found.last.nodes))
     return found

@@ -27,7 +27,8 @@ LACKING = "apt-get install slurm-client, or name the host that has it in nightly
 _SSH = ("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=15")
 _IDLE = frozenset({"idle"})
 _OUT = frozenset({"drained", "down", "drained*", "maint", "reserved", "powered_down", "powering_down", "reboot"})
-_BUSY = frozenset({"allocated", "mixed", "completing", "draining", "planned", "drng", "comp"})
+_LEAVING = frozenset({"draining", "drng"})
+_BUSY = frozenset({"allocated", "mixed", "completing", "planned", "comp"}) | _LEAVING
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def occupancy(node: SlurmNode) -> Occupancy:
     if node.state in _IDLE:
         return Occupancy(Use.UNKNOWN if node.sign else Use.IDLE, words, node.reason)
     known = Use.BUSY if node.state in _BUSY else Use.OUT if node.state in _OUT else Use.UNKNOWN
-    return Occupancy(known, words, node.reason)
+    return Occupancy(known, words, node.reason, leaving=node.state in _LEAVING)
 
 
 def _require_ours(reason: str) -> None:
@@ -156,7 +157,7 @@ def _require_ours(reason: str) -> None:
 
 def _drained_for(node: SlurmNode | None, reason: str) -> bool:
     """Return whether the node is drained, or drains, for this reason."""
-    return node is not None and node.state in ("drained", "draining", "drng") and node.reason == reason
+    return node is not None and node.state in _LEAVING | {"drained"} and node.reason == reason
 
 
 def _draining(held: Iterable[str], nodes: Mapping[str, SlurmNode], refused: Mapping[str, str]) -> Draining:
@@ -175,7 +176,7 @@ def _not_drainable(node: SlurmNode | None, reason: str) -> str:
         return "Slurm does not know it"
     if _drained_for(node, reason):
         return ""
-    if node.state in _IDLE | _BUSY and node.state not in ("draining", "drng") and not node.sign:
+    if node.state in (_IDLE | _BUSY) - _LEAVING and not node.sign:
         return ""
     return f"Slurm reports {node.state}{node.sign}{f': {node.reason}' if node.reason else ''}"
 

@@ -105,7 +105,10 @@ class JobSubmitted(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStopIntended(Payload):
-    """The scheduler's job of an attempt is going to be cancelled: it hangs, it is slow, or a user ordered it."""
+    """The scheduler's job of an attempt is going to be cancelled: it hangs, it is slow, or a user ordered it.
+
+    `unavailable`: nodes that it waits for in vain; it has not begun.
+    """
 
     kind: ClassVar = Kind.JOB_STOP_INTENDED
     attempt: int
@@ -113,6 +116,7 @@ class JobStopIntended(Payload):
     failure: Failure
     reason: str
     detected: datetime
+    unavailable: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"job {self.job} is cancelled: {self.reason}"
