@@ -76,7 +76,7 @@ def stopped(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "key"
 
 
-def test_who_writes_once_waits_for_no_stopped_writer(stopped: Path) -> None:
+def test_a_file_that_is_written_once_waits_for_no_stopped_writer(stopped: Path) -> None:
     """The other's part stays its own; when it wakes, it finds the file and leaves it alone."""
     write_whole(stopped, b"whole", mode=0o600, over=False)
     assert stopped.read_bytes() == b"whole"
@@ -84,7 +84,7 @@ def test_who_writes_once_waits_for_no_stopped_writer(stopped: Path) -> None:
     assert (stopped.parent / ".key.part").read_bytes() == b"half of"
 
 
-def test_who_replaces_a_file_gives_up_where_a_writer_was_stopped(stopped: Path) -> None:
+def test_a_replacement_gives_up_where_a_writer_was_stopped(stopped: Path) -> None:
     """It cannot know what that one writes when it wakes: the old file stays, and the remedy is to find the process."""
     stopped.write_bytes(b"old")
     with pytest.raises(EnvironmentBrokenError, match="held its lock") as error, disk_explained("not written", stopped):
