@@ -159,7 +159,7 @@ class Worker:
             approved = record.approved if not record.process else ""
             self._report(run, f"begins: {record.command}, by {record.actor}")
             with self._watched(queue, run, cancelled):
-                self._carry_out(record, claim, Control(approved or None, self.on_event, cancelled))
+                self._carry_out(record, claim, Control(approved or None, self.on_event, cancelled, self.stopping))
 
     def _refused(self, record: RunRecord, claim: Claim) -> RunEnded | None:
         """Return the end of a run that must not begin: cancelled, begun too often, or not what was approved."""
