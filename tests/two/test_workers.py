@@ -312,7 +312,7 @@ class EndsFirst:
 
 @sqlite
 def test_a_run_that_ends_while_it_is_cancelled_ends_once(scene: Scene, orderer: SiteContext) -> None:
-    """It ended well, and is reported so: nobody cancelled it."""
+    """It ended well, and is reported so: it was not cancelled."""
     run = order(orderer, ["n1"])
     racing = replace(orderer, journal=cast("Journal", EndsFirst(orderer.journal, run)))
     (outcome,) = runs.run(racing, runs.CancelRequest(run=run), Control()).outcomes
@@ -322,7 +322,7 @@ def test_a_run_that_ends_while_it_is_cancelled_ends_once(scene: Scene, orderer: 
 
 
 @sqlite
-def test_a_run_whose_preview_fails_ends_no_worker(scene: Scene, orderer: SiteContext) -> None:
+def test_a_preview_that_fails_ends_its_run_and_no_worker(scene: Scene, orderer: SiteContext) -> None:
     """Whatever the error is: the run ends with it, and the worker takes the next one."""
     first, second = order(orderer, ["n1"]), order(orderer, ["n2"])
 

@@ -174,7 +174,7 @@ def kept(journal: Journal, claims: Mapping[NodeId, Claim], lost: Callable[[], No
 def repeated(act: Callable[[], bool], seconds: float, name: str) -> Iterator[None]:
     """Call `act` in a thread of this name, every so many seconds, for the time or until it returns False.
 
-    What it raises is logged, and it is called again: without the thread the run would lose its claims, or hear no
+    What it raises is logged, and it is called again: without the thread the run would lose its claims, or see no
     request to stop.
     """
     ended = threading.Event()
