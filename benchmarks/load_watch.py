@@ -7,9 +7,11 @@ The node's program runs on this machine with the watch's probes. Our own program
 has; other tools are replaced by `cat` of recorded output for so many GPUs and adapters. The figures are thus our own
 cost, and that of starting the programs; what nvidia-smi, perfquery and dmesg take themselves can only be measured on
 a GPU host. The cheapest of all sessions is the figure: other work on the machine makes the rest dearer. The first of
-the loads that follow each other has three sessions, each behind the supervisor: one runs the sampler, one waits until
-that has begun, and one reads the node after the load. The others have the last of them alone: the sampler goes on, and
-the reading before a load is that after the load before. sshd and sudo are not in it. The sampler
+the loads that follow each other has three sessions, each behind the supervisor: one runs the sampler, one reads the
+node before the load, and one reads it after that. The others have the last of them alone: the sampler goes on, and
+the reading before a load is that after the load before. What a whole suite's watch takes is printed for the loads of
+one node in `nightly`, at the seconds that the suite gives them. sshd and sudo are not in it. The sampler runs in a copy
+of the program that runs the probes, as on a node; it
 reads ordinary files laid out as sysfs is, of 8 adapters, 240 PCIe devices with AER and 32 memory modules; what the
 drivers of real files take is not in it, nor nvidia-smi's own time.
 """
@@ -32,6 +34,7 @@ from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings, programs, script
 from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.watch import LoadRun, judge, probes, watched
 from tests.burnin.kit import HEALTHY, expected
 from tests.burnin.sampler_kit import FakeNode, sampling
@@ -52,16 +55,20 @@ def main() -> None:
     controller = _judgement(answer, options.gpus, options.readings)
     print(f"node: {1000 * node:.0f} ms of processor time for a reading of {options.gpus} GPUs and adapters")
     print(f"  of it {1000 * (node - bare):.0f} ms for our own {_ours()} programs, mostly the starts of Python")
-    print(f"  and {1000 * start:.0f} ms each for the sessions that run the sampler and wait for its start")
+    print(f"  and {1000 * start:.0f} ms for the session that runs the sampler")
     short, long = _sampler(options.gpus, SHORT_S), _sampler(options.gpus, options.seconds)
     rate = (long - short) / (options.seconds - SHORT_S)
     begun = short - SHORT_S * rate
     print(f"sampler: {1000 * begun:.0f} ms for its start and end, {100 * rate:.2f} % of a core meanwhile")
+    once = node + start + begun
     for seconds in LOADS_S:
-        first, later = (100 * (fixed / seconds + rate) for fixed in (node + 2 * start + begun, node))
+        first, later = (100 * (fixed / seconds + rate) for fixed in (once + node, node))
         print(f"  {later:6.2f} % of a core over a load of {seconds} s, {first:.2f} % where it is the first")
-    alone, whole = (fixed / (0.01 - rate) for fixed in (node, node + 2 * start + begun))
+    alone, whole = (fixed / (0.01 - rate) for fixed in (node, once + node))
     print(f"1 % of a core from {alone:.0f} s on; where it is the first from {whole:.0f} s on")
+    loads = shipped_suite("nightly").node_seconds.values()
+    suite = 100 * ((once + len(loads) * node) / sum(loads) + rate)
+    print(f"nightly, {len(loads)} loads of one node in {sum(loads)} s: {suite:.2f} % of a core")
     print(f"controller: {1000 * controller:.1f} ms of processor time for a judgement")
 
 
@@ -111,6 +118,17 @@ def _session(text: bytes, count: int) -> tuple[float, bytes]:
     return least, done.stdout
 
 
+IN_A_COPY = f"""
+import os, sys
+from pathlib import Path
+from clusterctl_burnin.node import bundle
+if not os.fork():
+    own = {{"__name__": "load_sampler"}}
+    exec({text_of("node/programs/load_sampler.py")!r}, own)
+    os._exit(own["main"](sys.argv[3:], Path(sys.argv[1]), "\\0" + sys.argv[2]))
+os.wait()
+"""
+"""The sampler in a copy of a process that has loaded what the program of the probes loads."""
 ADAPTERS, PCIE_DEVICES, MODULES = 8, 240, 32
 
 
@@ -118,7 +136,8 @@ def _sampler(gpus: int, seconds: int) -> float:
     """Return the processor seconds that the sampler takes, its start included."""
     with tempfile.TemporaryDirectory() as folder:
         node = FakeNode(Path(folder), adapters=ADAPTERS, gpus=gpus, devices=PCIE_DEVICES, modules=MODULES)
-        with sampling(node, "clusterctl-benchmark", limit=seconds + 60, pace=(1.0, float(SLOWER))) as running:
+        pace = (1.0, float(SLOWER))
+        with sampling(node, "clusterctl-benchmark", seconds + 60, pace, IN_A_COPY) as running:
             time.sleep(seconds)
             samples = running.samples()
     return samples.processor_seconds

@@ -27,11 +27,14 @@ _FOLDER = "node/programs"
 _LOADER = """\
 import sys, types
 name = "clusterctl_burnin.node.processes"
-sys.modules[name] = types.ModuleType(name)
-exec(sys.argv.pop(1), sys.modules[name].__dict__)
+text = sys.argv.pop(1)
+if name not in sys.modules:
+    sys.modules[name] = types.ModuleType(name)
+    exec(text, sys.modules[name].__dict__)
 exec(sys.argv.pop(1))
 """
-"""Starts a program of the node. Arguments: the text of node/processes.py, that of the program, its arguments."""
+"""Starts a program of the node. Arguments: the text of node/processes.py, that of the program, its arguments. The
+supervisor has the first loaded already."""
 _AGAIN = re.compile(r"^=== read again after (\d+\.\d+) s ===\n", re.MULTILINE)
 """The line that node/bundle.py prints between two readings."""
 
@@ -77,10 +80,10 @@ class Probe:
     """A command, run once for all the checks that read it.
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
-    contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is started
-    first, and does not count among the `PARALLEL` that run at a time. With `again_after` it runs again so many seconds
-    after the first: counters are judged by what was added. The words of `programs` are built in; another
-    tool is installed by `role`.
+    contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is started before
+    others, and does not count among the `PARALLEL` that run at a time. No other is started until those that are `first`
+    have ended. With `again_after` it runs again so many seconds after the first: counters are judged by what was
+    added. The words of `programs` are built in; another tool is installed by `role`.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Probe:
     waits: bool = False
     again_after: float = 0.0
     role: str = ""
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +324,7 @@ def _script(
                 "max_bytes": p.max_bytes,
                 "retry_on": p.retry_on,
                 "waits": p.waits,
+                "first": p.first,
                 "again_after": p.again_after,
             }
             for p in probes

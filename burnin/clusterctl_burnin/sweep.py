@@ -66,7 +66,8 @@ def _sweep(checks: tuple[Check, ...], patience: float, requirements: HostRequire
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:
     """Return seconds that a session with `probes` may take, even if each uses up its time-out."""
     in_turn = sum(probe.timeout for probe in probes if not probe.waits)
-    return in_turn / parallel + max((probe.timeout for probe in probes), default=0.0) + SESSION_MARGIN
+    before = sum(probe.timeout for probe in probes if probe.first)
+    return before + in_turn / parallel + max((probe.timeout for probe in probes), default=0.0) + SESSION_MARGIN
 
 
 def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:

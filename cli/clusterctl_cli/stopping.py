@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from clusterctl_cli.text import echo
 
@@ -21,10 +21,12 @@ def stoppable(*, repeatable: bool = False) -> Iterator[threading.Event]:
     def stop(number: int, _frame: object) -> None:
         if cancelled.is_set() and not repeatable:
             raise KeyboardInterrupt
-        if not cancelled.is_set():
-            echo(f"stopping; what is done is kept{'' if repeatable else ' (once more: stop at once)'}", err=True)
-        cancelled.set()
+        again = cancelled.is_set()
+        cancelled.set()  # first: what follows waits where the terminal has stopped its output
         signal.signal(number, stop)
+        if not again:
+            with suppress(OSError, RuntimeError):  # stderr is gone, or this thread is just writing to it
+                echo(f"stopping; what is done is kept{'' if repeatable else ' (once more: stop at once)'}", err=True)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -134,23 +134,35 @@ class Running:
         return parse_load_samples(self.document())
 
 
-def argv(node: FakeNode, address: str, limit: float = PATIENCE_S, pace: tuple[float, float] = (0.1, 0.2)) -> list[str]:
-    """The sampler as a command of its own."""
-    call = (
-        "import sys; from pathlib import Path; from clusterctl_burnin.node.programs import load_sampler; "
-        "sys.exit(load_sampler.main(sys.argv[3:], Path(sys.argv[1]), '\\0' + sys.argv[2]))"
-    )
-    return [sys.executable, "-c", call, str(node.root), address.lstrip("\0"), *map(str, pace), str(limit)]
+ALONE = (
+    "import sys; from pathlib import Path; from clusterctl_burnin.node.programs import load_sampler; "
+    "sys.exit(load_sampler.main(sys.argv[3:], Path(sys.argv[1]), '\\0' + sys.argv[2]))"
+)
+"""The sampler as a command of its own."""
+
+
+def argv(
+    node: FakeNode,
+    address: str,
+    limit: float = PATIENCE_S,
+    pace: tuple[float, float] = (0.1, 0.2),
+    program: str = ALONE,
+) -> list[str]:
+    return [sys.executable, "-c", program, str(node.root), address.lstrip("\0"), *map(str, pace), str(limit)]
 
 
 @contextmanager
 def sampling(
-    node: FakeNode, address: str, limit: float = PATIENCE_S, pace: tuple[float, float] = (0.1, 0.2)
+    node: FakeNode,
+    address: str,
+    limit: float = PATIENCE_S,
+    pace: tuple[float, float] = (0.1, 0.2),
+    program: str = ALONE,
 ) -> Iterator[Running]:
     """Run a sampler on the node; nothing of it is left afterwards."""
     path = f"{node.folder / 'bin'}:/usr/bin:/bin"
     environment = {"PATH": path, "PYTHONPATH": ":".join(sys.path)}
-    process = subprocess.Popen(argv(node, address, limit, pace), env=environment, start_new_session=True)
+    process = subprocess.Popen(argv(node, address, limit, pace, program), env=environment, start_new_session=True)
     running = Running(process, f"\0{address}")
     try:
         assert running.begun()

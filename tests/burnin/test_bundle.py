@@ -142,6 +142,14 @@ def test_a_probe_is_read_twice(tmp_path: Path) -> None:
         readings.twice(late)
 
 
+def test_what_is_first_has_ended_before_others_begin(tmp_path: Path) -> None:
+    """The kernel log is read once the sampler follows it: no message is in neither of them."""
+    there = tmp_path / "there"
+    first = sh("first", f"sleep 0.5; touch {there}", first=True)
+    found = run(sh("other", f"cat {there}"), first, sh("waiting", f"cat {there}", waits=True))
+    assert [found.probes[name].rc for name in ("first", "other", "waiting")] == [0, 0, 0]
+
+
 def test_stdin_is_empty() -> None:
     """A probe that reads its input does not eat the program."""
     assert run(sh("reader", "cat; echo end")).probes["reader"].stdout == "end\n"

@@ -126,7 +126,7 @@ def test_a_node_without_edac_reports_no_controller(tmp_path: Path, capsys: pytes
 
 def test_a_stand_in_goes_first_only_where_evidence_is_simulated(tmp_path: Path) -> None:
     """No program of that name on a real node's PATH is ever taken for the probe's own."""
-    assert not bundle.SIMULATED.exists()
+    assert not bundle.simulated()
     bundle.BUILT_IN["sh"] = ["print()"]
     bundle.LOADER.extend(loader := ["pass", "pass"])
     try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
+import os
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from rich.console import Console
@@ -15,7 +18,9 @@ from clusterctl.fleet.gate import Advance, Quarantine
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.bootstrap import RunStarted, StepProgress, StepStopped
+from clusterctl.operations.operation import Control, Event
 from clusterctl.operations.run_log import PROGRESS
+from clusterctl_cli.console import VisibleConsole
 from clusterctl_cli.progress import ProgressView
 
 CAUSE = "cables are on the wrong rail: found leaf-p1-r2 port 7 – node099 mlx5_0, the plan has mlx5_1 there"
@@ -35,6 +40,27 @@ def test_a_stopped_step_is_printed_at_once(capsys: pytest.CaptureFixture[str], q
     line = "install STOPPED for all nodes that have not begun: 2 of the last 2 machines failed"
     assert printed.out == ""
     assert [text.split("s  ", 1)[1] for text in printed.err.splitlines()] == ([] if quiet else [line])
+
+
+def test_a_reader_that_has_gone_ends_no_run() -> None:
+    """As with `2>&1 | head`: what follows is not printed, stdout stays what it was, and the thread works on."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    before = os.fstat(1)
+    with suppress(BrokenPipeError), os.fdopen(writer, "w", buffering=1) as gone:  # whose end flushes it once more
+        view = ProgressView(console=VisibleConsole(file=gone))
+        view.on_event(Event(node="n1", text="goes on"))
+        view.on_event(Event(node="n1", text="goes on"))
+    assert os.fstat(1) == before
+
+
+def test_a_full_disk_under_the_output_ends_no_run() -> None:
+    """As with `2> file`: the line is lost."""
+
+    def full(_event: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    Control(on_event=full).waiting("goes on")
 
 
 def test_without_a_terminal_each_event_is_one_plain_line(capsys: pytest.CaptureFixture[str]) -> None:

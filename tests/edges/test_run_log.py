@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.edges.run_log import FILE_BYTES, RUNS, run_log_handler
+from clusterctl.edges.run_log import FILE_BYTES, RUNS, RunLogHandler, run_log_handler
 from clusterctl.operations.context import open_site
 from clusterctl.operations.run_log import run_log
 from clusterctl_cli.main import run
@@ -68,6 +68,14 @@ def test_where_no_log_can_be_written_the_run_goes_on(site: Path) -> None:
         logging.getLogger("clusterctl.steps").info("goes on")
     context.journal.close()
     assert (site / "state/logs").read_text() == "in the way"
+
+
+def test_a_disk_that_is_full_at_the_end_of_a_run_changes_not_how_it_ended() -> None:
+    """The lines that were left out are tried once more when the file is closed."""
+    handler = RunLogHandler(Path("/dev/full"))
+    handler.emit(logging.LogRecord("x", logging.INFO, "f", 1, "left out", (), None))
+    handler.close()
+    assert handler.stream is None
 
 
 def test_a_run_that_logs_nothing_makes_no_file(site: Path) -> None:

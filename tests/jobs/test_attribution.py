@@ -297,6 +297,78 @@ def test_the_framework_is_restarted_once() -> None:
     assert judged(job("n1", 0, line), earlier=(past,)).cause.action is JobAction.STOP
 
 
+PACKAGE = "/opt/conda/lib/python3.10/site-packages"
+SEED = "TypeError: Accelerator.__init__() got an unexpected keyword argument 'use_seedable_sampler'"
+"""hiyouga/LlamaFactory#2552."""
+
+
+def raised(line: str, file: str) -> Attribution:
+    """Return the judgement of an exception whose last frame is in `file`."""
+    text = f'Traceback (most recent call last):\n  File "{file}", line 7, in f\n    g()\n{line}\n'
+    observed = scan([(0, text.encode())], LogFile(name="a", host="", source=Source.JOB), TimeReader(T0))
+    return attribute(JobEvidence(observations=observed, scheduler=SchedulerFacts(state="FAILED")))
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        (SEED, f"{PACKAGE}/transformers/trainer.py"),
+        ("ImportError: cannot import name 'Store' from 'torch.distributed'", f"{PACKAGE}/torch/distributed/run.py"),
+        ("AttributeError: module 'deepspeed.comm' has no attribute 'P'", f"{PACKAGE}/deepspeed/moe/sharded_moe.py"),
+        (
+            "TypeError:     __call__() missing 1 required positional argument: 'value'",
+            f"{PACKAGE}/deepspeed/runtime/x.py",
+        ),
+    ],
+)
+def test_packages_that_do_not_fit_are_not_the_programs_fault(line: str, file: str) -> None:
+    """An installed package calls another one wrongly: the next attempt would fail, too, so it asks."""
+    found = raised(line, file).cause
+    assert (found.rule, found.layer, found.action) == ("framework", Layer.FRAMEWORK, JobAction.STOP)
+    assert file[-20:] in found.cause
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        (SEED, "/home/ada/train.py"),
+        ("TypeError: forward() got an unexpected keyword argument 'x'", f"{PACKAGE}/torch/nn/modules/module.py"),
+        (
+            "TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'lrr'",
+            f"{PACKAGE}/transformers/hf_argparser.py",
+        ),
+        ("AttributeError: 'NoneType' object has no attribute 'shape'", f"{PACKAGE}/transformers/trainer.py"),
+    ],
+)
+def test_what_a_program_passes_on_is_its_own(line: str, file: str) -> None:
+    """The program called it, or a package passes on what the program, its data or its settings named."""
+    assert raised(line, file).cause.layer is Layer.APPLICATION
+
+
+def test_an_error_without_its_traceback_blames_no_layer() -> None:
+    """Only the last frame shows whether the program or a library raised it: the run asks, and blames neither."""
+    line = "AttributeError: 'DeepSpeedZeRoOffload' object has no attribute '_register_hooks_recursively'"
+    found = judged(job("n1", 0, line, rank=2)).cause
+    assert (found.rule, found.layer, found.certainty) == ("exception", Layer.UNKNOWN, Certainty.UNKNOWN)
+    assert found.action is JobAction.STOP
+    assert raised(line, "/home/ada/train.py").cause.layer is Layer.APPLICATION
+
+
+def test_software_that_fails_on_most_hosts_blames_none() -> None:
+    """A limit of locked memory that all hosts have: without one of them the next attempt would fail, too."""
+    line = "misc/ibvwrap.cc:190 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
+    everywhere = judged(*(job(f"n{n}", n, line, rank=2 * n) for n in range(4))).cause
+    assert (everywhere.rule, everywhere.suspects, everywhere.action) == ("shared_software", (), JobAction.STOP)
+    one = judged(job("n2", 0, line, rank=4), job("n1", 1, REMOTE, rank=2))
+    assert (one.cause.rule, hosts(one)) == ("broken_part", ["n2"])
+
+
+def test_the_node_on_which_a_step_was_not_launched_is_the_suspect() -> None:
+    line = "srun: error: Task launch for StepId=36.0 failed on node n3: Job credential expired"
+    found = judged(job("", 0, line))
+    assert (found.cause.layer, hosts(found)) == (Layer.SYSTEM_SOFTWARE, ["n3"])
+
+
 def test_a_full_memory_of_a_host() -> None:
     killed = "Memory cgroup out of memory: Killed process 7 (python3) total-vm:1kB"
     found = judged(kernel("n1", 0, killed), job("n1", 1, KILLED))

@@ -59,7 +59,6 @@ def test_most_rules_have_a_real_line() -> None:
         "ib_peer_stalled",
         "watchdog_stuck",
         "nccl_system",
-        "cuda_out_of_memory",
         "cuda_illegal_access",
         "forward_order",
         "rerun_persistent",

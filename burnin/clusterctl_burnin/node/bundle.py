@@ -15,17 +15,30 @@ import collections
 import contextlib
 import json
 import os
-import platform
 import queue
-import subprocess
 import sys
 import threading
 import time
-import types
 from pathlib import Path
-from typing import Any, Callable, Dict, NoReturn
 
-from clusterctl_burnin.node.processes import REAP, SIMULATED, Ended, adopt_orphans, attend, kill, kill_descendants, run
+from clusterctl_burnin.node.processes import (
+    REAP,
+    Ended,
+    Forked,
+    adopt_orphans,
+    attend,
+    be_program,
+    kill_descendants,
+    run,
+    simulated,
+)
+
+TYPE_CHECKING = False  # the import of typing costs 2 ms at each start
+if TYPE_CHECKING:
+    from typing import Any, Callable, NoReturn
+
+    Probe = dict[str, Any]
+    Result = dict[str, Any]
 
 VERSION = 1
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -45,22 +58,18 @@ LOADER: list[str] = []  # the text of a program that provides `processes.py` to 
 USES_PROCESSES = "from clusterctl_burnin.node.processes import"
 PYTHON_OPTIONS = ("-I", "-S")  # the standard library only: without the site packages and their start-up files
 
-Probe = Dict[str, Any]
-Result = Dict[str, Any]
 
-
-class Prepared:
+class Prepared(Forked):
     """A copy of this process that waits for `begin`, and then is the built-in program.
 
-    It is made before the first thread is started: only then has a copy no lock that stays closed. A start of
-    Python and the imports of a program take ten times as long. It has a session of its own, and ends with us.
+    A start of Python and the imports of a program take ten times as long. It has a session of its own, and ends with
+    us.
     """
 
     def __init__(self, texts: list[str], arguments: list[str]) -> None:
         ends = [os.pipe() for _ in range(3)]
         (waits, self.go), (out, wout), (err, werr) = ends
-        self.returncode: int | None = None
-        self.pid = os.fork()
+        super().__init__()
         if not self.pid:
             become(texts, arguments, (waits, wout, werr))
         for descriptor in (waits, wout, werr):
@@ -70,23 +79,6 @@ class Prepared:
     def begin(self) -> None:
         os.write(self.go, b"x")
         os.close(self.go)
-
-    def kill(self) -> None:
-        if self.returncode is None:
-            kill(self.pid)
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Return its exit code, negative for a signal. Raises `subprocess.TimeoutExpired`."""
-        until = time.monotonic() + (float("inf") if timeout is None else timeout)
-        while self.returncode is None:
-            found, status = os.waitpid(self.pid, os.WNOHANG)
-            if found:
-                self.returncode = os.waitstatus_to_exitcode(status)
-            elif time.monotonic() > until:
-                raise subprocess.TimeoutExpired("a built-in program", timeout or 0.0)
-            else:
-                time.sleep(0.005)
-        return self.returncode
 
 
 def become(texts: list[str], arguments: list[str], descriptors: tuple[int, int, int]) -> NoReturn:
@@ -108,35 +100,12 @@ def become(texts: list[str], arguments: list[str], descriptors: tuple[int, int, 
         os.environ.update(ENVIRONMENT)
         sys.argv[:] = ["-c", *texts[1:], *arguments]
         sys.path[:] = [place for place in sys.path if place and "-packages" not in place]
-        program = sys.modules["__main__"] = types.ModuleType("__main__")
-        code = ended_with(texts[0], program)
-        for thread in threading.enumerate():  # they end first, as in any Python
-            if not thread.daemon and thread is not threading.current_thread():
-                thread.join()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        code = be_program(texts[0])
     finally:
         os._exit(code)
 
 
-def ended_with(text: str, program: types.ModuleType) -> int:
-    """Run the program; return its exit code."""
-    try:
-        exec(text, program.__dict__)  # noqa: S102 — it came with us
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return (end.code or 0) & 0xFF
-        sys.stderr.write(f"{end.code}\n")
-        return 1
-    except BaseException:  # noqa: BLE001 — as Python does
-        import traceback  # noqa: PLC0415 — its import costs 2 ms
-
-        traceback.print_exc()
-        return 1
-    return 0
-
-
-PREPARED: Dict[str, list[Prepared]] = {}  # by command line, as JSON
+PREPARED: dict[str, list[Prepared]] = {}  # by command line, as JSON
 
 
 def prepare(probes: list[Probe]) -> None:
@@ -204,7 +173,7 @@ def built_in(name: str) -> list[str] | None:
 
     On a simulated host an installed program of the same name comes first: ours would read the real hardware below.
     """
-    return None if SIMULATED.exists() and installed(name) else BUILT_IN.get(name)
+    return None if simulated() and installed(name) else BUILT_IN.get(name)
 
 
 def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | None, str, str]:
@@ -299,13 +268,15 @@ def main(spec: dict[str, Any]) -> None:
     ENVIRONMENT["CLUSTERCTL_REQUIREMENTS"] = json.dumps(spec.get("requirements", {}))
     ENVIRONMENT["CLUSTERCTL_PATIENCE"] = str(spec.get("patience", 1.0))
     prepare(spec["probes"])
+    sweep, probes = Sweep(spec["parallel"], budget=spec.get("budget")), spec["probes"]
+    first = [probe for probe in probes if probe.get("first")]
     document: dict[str, Any] = {
         "version": VERSION,
-        "origin": "simulated" if SIMULATED.exists() else "real",
-        "host": platform.node(),
+        "origin": "simulated" if simulated() else "real",
+        "host": os.uname().nodename,
         "boot_id": BOOT_ID.read_text().strip() if BOOT_ID.exists() else "",
         "started": started,
-        "probes": Sweep(spec["parallel"], budget=spec.get("budget")).results(spec["probes"]),
+        "probes": {**sweep.results(first), **sweep.results([probe for probe in probes if probe not in first])},
     }
     kill_descendants()
     document["finished"] = time.time()

@@ -3,6 +3,7 @@
 Standard library only, Python 3.9. The built-in programs and `bundle.py` import this module; the controller sends it
 with them. The module is also a program of its own, the supervisor in front of every command that comes over SSH and of
 every tool that the controller runs: `python3 -c <this file> SECONDS ARGV…` runs ARGV in a session of its own. The
+program of `python3 -I -S -` runs in a copy of the supervisor: a second start of Python would cost as much again. The
 supervisor ends the command after SECONDS, or when its own stdout has no reader any more: the controller has cancelled
 the command, or has died. The command gets SIGTERM. When it has ended, or two seconds later, all that it started gets
 SIGKILL, in whatever session: the supervisor adopts orphans (a subreaper, prctl(2)). It exits as the command did, with
@@ -22,8 +23,25 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+import types
+
+TYPE_CHECKING = False  # the import of typing costs 2 ms at each start
+if TYPE_CHECKING:
+    from typing import IO, Any, Callable, Iterable, Iterator, Mapping, Optional, Protocol, Sequence
+
+    class Started(Protocol):
+        """A process that was started with pipes: `subprocess.Popen`, or one like it."""
+
+        pid: int
+        returncode: Any
+
+        @property
+        def stdout(self) -> Optional[IO[bytes]]: ...
+        @property
+        def stderr(self) -> Optional[IO[bytes]]: ...
+        def kill(self) -> None: ...
+        def wait(self, timeout: Optional[float] = None) -> Any: ...
+
 
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 REAP = 1.0  # seconds that a killed process may take to be gone
@@ -32,34 +50,19 @@ FLUSH = 1.0  # seconds for what is left in the pipes of a program that has ended
 MAX_BYTES = 16 << 20  # of stdout and of stderr each; what a program writes beyond that is dropped
 SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 STDOUT = 1
-SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host with simulated parts
+SIMULATED = "/etc/clusterctl/simulated"  # marks a host with simulated parts
 MARKER = "\x1eclusterctl: this host is simulated\n"  # then the first line of our stderr; the controller takes it out
 NOT_FOUND, TIMED_OUT = 127, 124  # exit codes of a shell and of timeout(1)
-
-Result = Tuple[int, str, str]  # exit code, stdout, stderr
+PYTHON_ON_STDIN = ["python3", "-I", "-S", "-"]  # runs the program that comes over stdin
+Result = tuple[int, str, str]  # exit code, stdout, stderr
 LATE: Result = (TIMED_OUT, "", "it did not answer in time")
 
 
-class Started(Protocol):
-    """A process that was started with pipes: `subprocess.Popen`, or one like it."""
-
-    pid: int
-    returncode: Any
-
-    @property
-    def stdout(self) -> Optional[IO[bytes]]: ...
-    @property
-    def stderr(self) -> Optional[IO[bytes]]: ...
-    def kill(self) -> None: ...
-    def wait(self, timeout: Optional[float] = None) -> Any: ...
-
-
-class Ended(NamedTuple):
+class Ended:
     """How a program ended. `code` is None when it did not end in time and was killed."""
 
-    code: Optional[int]
-    stdout: str
-    stderr: str
+    def __init__(self, code: Optional[int], stdout: str, stderr: str) -> None:
+        self.code, self.stdout, self.stderr = code, stdout, stderr
 
 
 def run(
@@ -113,7 +116,7 @@ def ask(*argv: str, seconds: float = 1e9) -> Result:
     return ended.code, ended.stdout, ended.stderr
 
 
-def ask_all(look: Callable[[str], Result], names: Iterable[str], seconds: float) -> Dict[str, Result]:
+def ask_all(look: Callable[[str], Result], names: Iterable[str], seconds: float) -> dict[str, Result]:
     """Call `look` for all names at once, each in a thread. A thread that waits for a dead drive is left behind."""
     answers = dict.fromkeys(names, LATE)
 
@@ -190,7 +193,7 @@ def keep(kept: bytearray, chunk: bytes, most: int) -> None:
     kept += chunk[: max(0, most - len(kept))]
 
 
-def drain(process: Started, limit: float, max_bytes: int) -> Tuple[str, str]:
+def drain(process: Started, limit: float, max_bytes: int) -> tuple[str, str]:
     """Read both pipes until the process has ended or `limit` is reached; return at most `max_bytes` of each.
 
     A grandchild may hold the pipes open. Once the process itself has ended, reading goes on until the pipes are silent,
@@ -218,14 +221,14 @@ def drain(process: Started, limit: float, max_bytes: int) -> Tuple[str, str]:
     return stdout, stderr
 
 
-def pipes(process: Started) -> Tuple[IO[bytes], IO[bytes]]:
+def pipes(process: Started) -> tuple[IO[bytes], IO[bytes]]:
     """Return its stdout and stderr."""
     if process.stdout is None or process.stderr is None:
         raise RuntimeError("the program was started without pipes")
     return process.stdout, process.stderr
 
 
-def all_processes() -> Iterator[Tuple[int, int, int]]:
+def all_processes() -> Iterator[tuple[int, int, int]]:
     """Yield pid, parent and session of every process."""
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 — pathlib costs as much as the reading
         with contextlib.suppress(OSError):  # it has just ended
@@ -234,9 +237,25 @@ def all_processes() -> Iterator[Tuple[int, int, int]]:
             yield int(name), int(fields[1]), int(fields[3])
 
 
+def simulated() -> bool:
+    """Return whether this host has simulated parts."""
+    return os.path.exists(SIMULATED)  # noqa: PTH110 — the import of pathlib costs 3 ms
+
+
+def childless() -> bool:
+    """Return whether this process has no child, not even one that waits to be reaped."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
 def descendants() -> set[int]:
     """Return the pids of all that this process has started or adopted and that have not been reaped."""
-    children: Dict[int, list[int]] = {}
+    if childless():
+        return set()  # the table of processes costs 10 ms
+    children: dict[int, list[int]] = {}
     for pid, parent, _ in all_processes():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
@@ -283,14 +302,73 @@ def kill_descendants() -> None:
         killed |= alive
 
 
+class Forked:
+    """A copy of this process, by fork(2). It is made before the first thread is started: only then has a copy no lock
+    that stays closed.
+    """
+
+    def __init__(self) -> None:
+        self.returncode: Optional[int] = None
+        self.pid = os.fork()
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            kill(self.pid)
+
+    def poll(self) -> Optional[int]:
+        """Return its exit code, negative for a signal; None while it runs."""
+        if self.returncode is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            if found:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        """Return its exit code, negative for a signal. Raises `subprocess.TimeoutExpired`."""
+        until = time.monotonic() + (float("inf") if timeout is None else timeout)
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a copy of this program", timeout or 0.0)
+            time.sleep(0.005)
+        return code
+
+
+def be_program(text: str | bytes) -> int:
+    """Run the program in place of this one; return its exit code as Python would."""
+    program = sys.modules["__main__"] = types.ModuleType("__main__")
+    code = _ended_with(text, program)
+    for thread in threading.enumerate():  # they end first, as in any Python
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _ended_with(text: str | bytes, program: types.ModuleType) -> int:
+    try:
+        exec(text, program.__dict__)  # noqa: S102 — it came with us
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001 — as Python does
+        import traceback  # noqa: PLC0415 — its import costs 2 ms
+
+        traceback.print_exc()
+        return 1
+    return 0
+
+
 class ReaderWatch:
     """Waits for the end of a child, or until our stdout has lost its reader."""
 
     def __init__(self) -> None:
-        self.wakeup, signalled = os.pipe()
+        self.wakeup, self.signalled = os.pipe()
         os.set_blocking(self.wakeup, False)
-        os.set_blocking(signalled, False)
-        signal.set_wakeup_fd(signalled)
+        os.set_blocking(self.signalled, False)
+        signal.set_wakeup_fd(self.signalled)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.poll = select.poll()
         self.poll.register(STDOUT, 0)
@@ -303,13 +381,37 @@ class ReaderWatch:
             os.read(self.wakeup, 4096)
         return any(fd == STDOUT and event & (select.POLLERR | select.POLLHUP) for fd, event in events)
 
+    def leave(self) -> None:
+        """Take back what was set: a copy of this process watches nothing."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.close(self.wakeup)
+        os.close(self.signalled)
+
+
+def program_on_stdin(watch: ReaderWatch) -> Forked:
+    """Start what `python3 -I -S -` would run, in a session of its own. It has this module under its own name."""
+    copy = Forked()
+    if copy.pid:
+        return copy
+    code = 1
+    try:
+        os.setsid()
+        watch.leave()
+        sys.argv[:] = ["-"]
+        sys.modules["clusterctl_burnin.node.processes"] = sys.modules["__main__"]
+        code = be_program(sys.stdin.buffer.read())
+    finally:
+        os._exit(code)
+
 
 def supervise(argv: Sequence[str], limit: float) -> int:
     """Run `argv` until `time.monotonic()` passes `limit`; return its exit code, negative for a signal."""
     watch = ReaderWatch()
     adopt_orphans()
-    child = subprocess.Popen(argv, start_new_session=True)
-    while child.poll() is None:
+    ours = list(argv) == PYTHON_ON_STDIN
+    child = program_on_stdin(watch) if ours else subprocess.Popen(argv, start_new_session=True)
+    while (code := child.poll()) is None:
         if not watch.reader_closed(1.0) and time.monotonic() <= limit:
             continue
         with contextlib.suppress(ProcessLookupError):
@@ -320,11 +422,11 @@ def supervise(argv: Sequence[str], limit: float) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(REAP)
         return -signal.SIGKILL if child.returncode is None else child.returncode
-    return child.returncode
+    return code
 
 
 def main(argv: Sequence[str]) -> int:
-    if SIMULATED.exists():
+    if simulated():
         sys.stderr.write(MARKER)
         sys.stderr.flush()
     try:
@@ -336,4 +438,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ended_as = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(ended_as)  # nothing is left to be done: the end of a Python costs 2 ms

@@ -16,8 +16,8 @@ _WHAT = {"gpu": "the GPUs", "pci": "PCIe errors", "adapter": "the adapters' temp
 
 
 def sampler_begun(name: str) -> Probe:
-    """Return what waits before a load until the sampler of that name runs."""
-    return Probe("load_sampler_begun", ("load-samples", "ready", name), timeout=30.0, max_bytes=4096)
+    """Return what waits before a load until the sampler of that name runs: it has all that is logged from then on."""
+    return Probe("load_sampler_begun", ("load-samples", "ready", name), timeout=30.0, max_bytes=4096, first=True)
 
 
 def sampler(interval: float, slow: float, name: str) -> Probe:

@@ -29,6 +29,11 @@ class RunLogHandler(logging.handlers.RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
         """Leave the record out."""
 
+    def close(self) -> None:
+        """Close the file, without the lines that the disk has not taken."""
+        with suppress(OSError, ValueError):
+            super().close()
+
 
 def run_log_handler(folder: Path, run: str) -> RunLogHandler:
     """Return the handler of a run's log file; remove logs of old runs. Folder and file are made for the first line."""

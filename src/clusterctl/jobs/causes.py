@@ -12,7 +12,7 @@ from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
 from clusterctl.jobs.attribution import Candidate, JobAction, Suspect
 from clusterctl.jobs.case import Case, shared
 from clusterctl.jobs.evidence import BmcEvent, Observation, Source
-from clusterctl.jobs.frameworks import of_a_framework, of_the_loader
+from clusterctl.jobs.frameworks import does_not_fit, is_of_unknown_place, of_a_framework, of_the_loader
 
 Rule = Callable[[Case], Iterator[Candidate]]
 _FULL = frozenset({"disk_full"})
@@ -28,7 +28,7 @@ _BMC = timedelta(minutes=10)
 
 
 def broken_parts(case: Case) -> Iterator[Candidate]:
-    """Blame the part of a host that reports its own error; links of many hosts at once: what they share."""
+    """Blame the part of a host that reports its own error; many hosts at once: a switch, or the software they share."""
     found = [one for one in case.of_layers(Layer.HARDWARE, Layer.FABRIC, Layer.SYSTEM_SOFTWARE) if _of_a_part(one)]
     together = [near for near in shared(found, lambda one: one.rule) if _of_a_switch(near)]
     for near in together:
@@ -40,7 +40,15 @@ def broken_parts(case: Case) -> Iterator[Candidate]:
             action=JobAction.WAIT,
             because=(f"within a minute on {_listed(hosts)}",),
         )
-    shown = set(map(id, chain.from_iterable(together)))
+    same = [near for near in shared(found, lambda one: one.rule) if _of_all_hosts(case, near)]
+    for near in same:
+        hosts = _hosts(near)
+        yield replace(
+            _from("shared_software", near[0]),
+            action=JobAction.STOP,
+            because=(f"within a minute on {_listed(hosts)}: the same software or setting",),
+        )
+    shown = set(map(id, chain.from_iterable((*together, *same))))
     for one in found:
         if id(one) not in shown:
             yield replace(_from("broken_part", one), suspects=(_suspect(case, one),), because=_links(case, one))
@@ -260,25 +268,33 @@ def programs(case: Case) -> Iterator[Candidate]:
         remedy = "look at the limits of open files and processes, and at /dev/shm; use fewer workers"
         found = replace(_from("data_loader", one), layer=Layer.DATA, cause=cause, remedy=remedy, action=JobAction.STOP)
         yield replace(found, suspects=(_suspect(case, one),))
-    own = [one for one in exceptions[:1] if of_a_framework(one.meaning.parts)]
+    own = [one for one in exceptions[:1] if of_a_framework(one.meaning.parts) or does_not_fit(one.meaning.parts)]
     for one in (*case.of_layers(Layer.FRAMEWORK), *own)[:1]:
         yield _of_a_framework(case, one)
     if exceptions and not own:
         yield _exception(exceptions)
-    for one in case.of_rules("ib_remote_access", "nccl_usage", "no_program")[:1]:
+    for one in case.of_rules("ib_remote_access", "nccl_usage", "no_program", "slurm_step_refused")[:1]:
         yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
 
 
 def _of_a_framework(case: Case, one: Observation) -> Candidate:
-    """Return the framework as the cause: it restarts once, and asks when an earlier attempt had it, too."""
+    """Return the framework as the cause: it restarts once, and asks when an earlier attempt had it, too.
+
+    What does not fit now will not fit in the next attempt.
+    """
     found, parts, again = _from("framework", one), one.meaning.parts, bool(case.earlier(one.rule))
-    if "frame" in parts:
+    if does_not_fit(parts):
+        cause = f"{parts['exception']}: an installed package does not fit another one: {parts['frame'][-80:]}"
+        remedy = "install releases that fit each other; job diff shows what has changed since it ran"
+        found = replace(found, layer=Layer.FRAMEWORK, certainty=Certainty.LIKELY, cause=cause, remedy=remedy)
+        found = replace(found, persistence=Persistence.PERSISTENT)
+    elif "frame" in parts:
         cause = f"{parts.get('exception', '')} in the framework's own code: {parts['frame'][-80:]}"
         remedy = "restart once; where it comes back, look for a fixed release of the framework"
         found = replace(found, layer=Layer.FRAMEWORK, certainty=Certainty.LIKELY, cause=cause, remedy=remedy)
     return replace(
         found,
-        action=JobAction.STOP if again else JobAction.RESTART,
+        action=JobAction.STOP if again or found.persistence is Persistence.PERSISTENT else JobAction.RESTART,
         because=("an earlier attempt had it, too",) if again else (),
     )
 
@@ -287,6 +303,15 @@ def _exception(exceptions: tuple[Observation, ...]) -> Candidate:
     kind = exceptions[0].meaning.parts.get("exception", "")
     ranks = {one.rank for one in exceptions if one.meaning.parts.get("exception", "") == kind} - {None}
     several = len(ranks) > 1
+    if is_of_unknown_place(exceptions[0].meaning.parts):
+        return replace(
+            _from("exception", exceptions[0]),
+            layer=Layer.UNKNOWN,
+            certainty=Certainty.UNKNOWN,
+            cause=f"the program, or a library that it uses, raised {kind}: its traceback is missing",
+            action=JobAction.STOP,
+            remedy="read the traceback in the rank's own log: its last frame shows whose code raised it",
+        )
     return replace(
         _from("exception", exceptions[0]),
         certainty=Certainty.PROVEN if several else Certainty.LIKELY,
@@ -416,6 +441,13 @@ def _iteration(case: Case, found: Iterable[Observation]) -> int | None:
 
 def _of_a_switch(near: tuple[Observation, ...]) -> bool:
     return near[0].meaning.blame.layer is Layer.FABRIC and len(_hosts(near)) >= _SWITCH_HOSTS
+
+
+def _of_all_hosts(case: Case, near: tuple[Observation, ...]) -> bool:
+    """Return True for software that fails on most hosts of a job: no host is to blame, and others have it, too."""
+    hosts = _hosts(near)
+    of_software = near[0].meaning.blame.layer is Layer.SYSTEM_SOFTWARE and near[0].source is Source.JOB
+    return of_software and len(hosts) >= _SWITCH_HOSTS and 2 * len(hosts) > len(case.evidence.hosts)
 
 
 def _hosts(found: Iterable[Observation]) -> list[str]:

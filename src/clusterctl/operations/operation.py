@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Self
@@ -126,18 +127,34 @@ def ignore(_event: object) -> None:
     """Discard an event."""
 
 
+def lossy(receiver: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a receiver of events that loses those which it cannot write."""
+
+    def receive(event: Any) -> None:
+        with suppress(OSError):
+            receiver(event)
+
+    return receive
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """How a run is controlled from outside.
 
-    approved   digest of the preview that was approved; None: any preview is approved
-    on_event   receives `Event`s and the operation's own events, from any thread
-    cancelled  set it to stop the run; what is done stays done
+    approved    digest of the preview that was approved; None: any preview is approved
+    on_event    receives `Event`s and the operation's own events, from any thread; a terminal that is gone, or a full
+                disk under its output, ends no run
+    cancelled   set it to stop the run; what is done stays done
+    hands_back  set where that is no operator's wish: this process stops, and another one goes on with the run
     """
 
     approved: str | None = None
     on_event: Callable[[Any], None] = ignore
     cancelled: threading.Event = field(default_factory=threading.Event)
+    hands_back: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_event", lossy(self.on_event))
 
     def waiting(self, text: str) -> None:
         """Report what the run waits for."""

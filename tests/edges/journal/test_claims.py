@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -132,6 +133,16 @@ def test_what_a_killed_owner_held_is_freed_by_the_next_claim(book: SqlJournal, u
         held = connection.execute(text("SELECT node, run FROM claim WHERE run <> ''")).all()
     engine.dispose()
     assert held == [("n1", "r1")]
+
+
+def test_a_run_that_another_worker_goes_on_with_keeps_its_claims(opened: Open) -> None:
+    """Its first worker's machine crashed and is back, where it is known to be dead: only what that one had is freed."""
+    second = opened("r1", owner=Owner("other", 4, "1", "boot", "machine"))
+    held = second.claim([N1], "r1").granted
+    opened("r1", owner=replace(Owner.this(), pid=2**22, started="1")).claim([N2], "r1")
+    claims = opened("r2").claim([N1, N2], "r2")
+    assert (list(claims.refused), list(claims.granted)) == ([N1], [N2])
+    assert second.renew(held.values()) == {}
 
 
 def test_another_machines_owner_is_waited_for(opened: Open, url: str) -> None:

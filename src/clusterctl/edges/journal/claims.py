@@ -181,11 +181,15 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
 
 
 def _bury(connection: Connection) -> None:
-    """Release the claims of dead runs, also on nodes that no run asks for any more (gold ones)."""
+    """Release the claims of dead processes, also on nodes that no run asks for any more (gold ones).
+
+    A run's living process keeps its own: a run that another worker goes on with has had several.
+    """
     held = connection.execute(select(*_OWNER).where(table.c.run != "").distinct()).mappings().all()
-    dead = {row["run"] for row in held if _is_whole(row) and _owner(row).dead}
+    dead = {(row["run"], owner) for row in held if _is_whole(row) and (owner := _owner(row)).dead}
     if dead:
-        rows = _rows(connection, table.c.run.in_(dead))
+        rows = _rows(connection, table.c.run.in_({run for run, _ in dead}))
+        rows = [row for row in rows if (row["run"], _owner(row)) in dead]
         release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows])
 
 

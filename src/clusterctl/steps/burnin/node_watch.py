@@ -23,7 +23,7 @@ from clusterctl.steps.burnin.node_under_test import (
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.slot_power import settled
-from clusterctl_burnin.probe import script
+from clusterctl_burnin.probe import Probe, script
 from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, sampler, sampler_begun
 from clusterctl_burnin.sweep import SweepFindings, sweep
 from clusterctl_burnin.watch import LoadRun, disturbed, judge, samples_wanted, watched
@@ -69,12 +69,10 @@ class NodeWatch:
 
         A sampler that has answered in a fresh reading goes on for this load. The caller calls `finish` in any case.
         """
-        now = self._clock.now()
+        now, sampled = self._clock.now(), samples_wanted(self._checks)
         stale = node.seen is None or isinstance(node.seen.readings, str) or now - node.seen.at > FRESH
-        if samples_wanted(self._checks) and (stale or not _samples(node)):
-            self._start_sampler(node, deadline)
-        if self._checks and stale:
-            node.seen = self._read(node, deadline, loaded=False)
+        if self._checks and (stale or (sampled and not _samples(node))):
+            node.seen = self._read(node, deadline, self._start_sampler(node, deadline) if sampled else LOAD_SAMPLES)
         return self._clock.now()
 
     def finish(self, node: NodeUnderTest) -> None:
@@ -83,8 +81,8 @@ class NodeWatch:
             node.sampler.ended.set()
             node.sampler = None
 
-    def _start_sampler(self, node: NodeUnderTest, deadline: Deadline) -> None:
-        """Start a sampler in place of one that may run, and wait until it has begun."""
+    def _start_sampler(self, node: NodeUnderTest, deadline: Deadline) -> Probe:
+        """Start a sampler in place of one that may run; return the probe that waits until it has begun."""
         self.finish(node)
         node.samplers += 1
         name, ended = "ab"[node.samplers % 2], threading.Event()
@@ -92,8 +90,7 @@ class NodeWatch:
         thread = threading.Thread(target=self._sample, args=(node, name, own), daemon=True, name="sampler")
         node.sampler = SamplerSession(thread, ended)
         thread.start()
-        plan = sweep([replace(self._checks[0], probes=(sampler_begun(name),))], node.limits.patience)
-        read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
+        return sampler_begun(name)
 
     def _sample(self, node: NodeUnderTest, name: str, deadline: Deadline) -> None:
         """Run the sampler until it is ended; the readings after loads are INCONCLUSIVE where this session fails.
@@ -110,7 +107,7 @@ class NodeWatch:
             return
         run = LoadRun(load, started, (self._clock.now() - started).total_seconds())
         before, sent = node.seen, self._clock.now()
-        node.seen = self._read(node, deadline, loaded=True)
+        node.seen = self._read(node, deadline, LOAD_SAMPLES)
         expected = self._expected_of(node, sent, node.seen.at)
         found = self._judged(node, before, expected, run)
         node.keep(found.evidence)
@@ -131,13 +128,13 @@ class NodeWatch:
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             return judge(self._checks, first, peer_error(error, node.name).message, expected, run)
 
-    def _read(self, node: NodeUnderTest, deadline: Deadline, *, loaded: bool) -> WatchReading:
-        probes = {
-            check: tuple(probe for probe in check.watch.probes if loaded or probe != LOAD_SAMPLES)
+    def _read(self, node: NodeUnderTest, deadline: Deadline, asked: Probe) -> WatchReading:
+        """Read the node. `asked`: the probe of the sampler, where a check judges its samples."""
+        checks = [
+            replace(check, probes=tuple(asked if one == LOAD_SAMPLES else one for one in check.watch.probes))
             for check in self._checks
             if check.watch
-        }
-        checks = [replace(check, probes=asked) for check, asked in probes.items()]
+        ]
         plan = sweep(checks, node.limits.patience, self._requirements)
         answer, _ = read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         return WatchReading(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())
