@@ -166,8 +166,11 @@ def _print_rest(found: Mapping[str, Any]) -> None:
     if found.get("hidden"):
         echo("texts are left out: it is another user's job", err=True)
     if found["lines"] is not None:
-        read = f"of {found['hosts']} hosts, {found['bytes_read'] >> 20} MiB"
-        echo(f"{found['lines']} lines that a rule knows, {read}", err=True)
+        lines, hosts, size = found["lines"], found["hosts"], found["bytes_read"]
+        known = "1 line that a rule knows" if lines == 1 else f"{lines} lines that a rule knows"
+        of_hosts = f" of {hosts} host{'s' if hosts > 1 else ''}" if hosts else ""
+        read = f"{size >> 20} MiB" if size >> 20 else f"{-(-size // 1024)} KiB"
+        echo(f"{known}, in {read} of logs{of_hosts}", err=True)
 
 
 def _suspect(suspect: Mapping[str, Any]) -> str:
