@@ -32,7 +32,7 @@ Burn = Callable[[SiteContext, CableBurnRequest, Control], CableBurnResult]
 
 @dataclass(frozen=True, slots=True)
 class LinkBurner:
-    """Burns enabled links under the claim of the fabric, which its caller keeps. `burn`: `operations.cable_burn.run`."""
+    """Burns enabled links under its caller's claim on the fabric. `burn`: `operations.cable_burn.run`."""
 
     context: SiteContext
     settings: WatchSettings
