@@ -71,7 +71,8 @@ def placed(script: str, placement: JobPlacement, spares: int) -> Preview:
     effects += [Effect(node=one.name, text=f"reserved as a spare{_against(one.reasons)}") for one in placement.spares]
     lacking = spares - len(placement.spares)
     warnings = (f"only {len(placement.spares)} of {spares} spares are free",) if lacking > 0 else ()
-    question = f"Run {script} on {len(placement.chosen)} nodes?"
+    count = len(placement.chosen)
+    question = f"Run {script} on {count} node{'s' if count > 1 else ''}?"
     return Preview(operation=NAME, question=question, effects=tuple(effects), warnings=warnings)
 
 

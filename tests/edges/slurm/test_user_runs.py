@@ -128,7 +128,7 @@ def test_a_killed_command_of_a_user_ends_nothing(slurm: SlurmCluster, site: JobS
 
 def test_a_held_attempt_gets_healthy_nodes(slurm: SlurmCluster, site: JobSite) -> None:
     """After a lost GPU the service releases the user's next job on other nodes: it submits nothing itself."""
-    found = ordered(site, LOSES_ITS_GPU)
+    found = ordered_by_user(site, LOSES_ITS_GPU)
     watched = job_watch.watch(
         replace(site.context, run=new_run_id()), WatchRequest(run=found.id, poll_s=0.3), Control()
     )
@@ -146,7 +146,7 @@ def test_a_held_attempt_gets_healthy_nodes(slurm: SlurmCluster, site: JobSite) -
 
 def test_a_users_attempt_that_waits_in_vain_gets_other_nodes(slurm: SlurmCluster, site: JobSite) -> None:
     """A node is drained between the choice of nodes and the user's submission: the held job is released on others."""
-    found = ordered(site, "pass", lambda: slurm.update("c2", "State=DRAIN", "Reason=disk"))
+    found = ordered_by_user(site, "pass", lambda: slurm.update("c2", "State=DRAIN", "Reason=disk"))
     watched = job_watch.watch(
         replace(site.context, run=new_run_id()), WatchRequest(run=found.id, poll_s=0.3), Control()
     )
@@ -156,7 +156,7 @@ def test_a_users_attempt_that_waits_in_vain_gets_other_nodes(slurm: SlurmCluster
     assert held == ["CANCELLED"]
 
 
-def ordered(site: JobSite, body: str, between: Callable[[], None] = lambda: None) -> SupervisedRun:
+def ordered_by_user(site: JobSite, body: str, between: Callable[[], None] = lambda: None) -> SupervisedRun:
     """A run that root orders as a user does, and submits; `between` happens after its nodes are chosen."""
     wanted = request(site, body, QUICK)
     found = job_orders.order(site.context, "root", wanted, Control())
