@@ -9,11 +9,17 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from clusterctl.operations.job_client import JobClient, RemoteRun
+from clusterctl.operations.job_inputs import JobRunRequest
+from clusterctl.operations.operation import Preview
+from clusterctl_cli.approval import Flags
 from clusterctl_cli.main import run
+from clusterctl_cli.remote_runs import order
+from clusterctl_cli.render_jobs import run_lines
 from tests.cli.site_of_three import write as write_site
 
 LOST = "[Sun Nov  1 12:00:06 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus.\n"
@@ -349,6 +355,36 @@ def test_an_array_in_the_script_is_refused(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("argv", "recorded"), [(["why"], True), (["stacks"], True), (["storage"], False)], ids=["why", "stacks", "storage"]
 )
+class OrderingClient:
+    """Answers as the service does right after an order: its watcher has not found the job yet."""
+
+    def preview(self, _request: object) -> tuple[Preview, str]:
+        return Preview(operation="job run", question="Run it?"), "digest"
+
+    def order(self, _request: object, _approved: str) -> RemoteRun:
+        return RemoteRun(name="run-1", nodes=("n1",))
+
+    def submit(self, _request: object, _run: RemoteRun) -> str:
+        return "4711"
+
+    def run(self, _name: str) -> dict[str, Any]:
+        attempt = {"attempt": 1, "job": "", "nodes": ["n1"], "avoided": [], "state": None, "drained": []}
+        named = {"name": "run-1", "state": "running", "reason": "", "script": "/x.sh", "owner": "ada", "folder": "/l"}
+        return {**named, "nodes": 1, "attempts": [attempt]}
+
+
+def test_a_submitted_run_shows_its_job() -> None:
+    """The user has just read the number: the same output does not call the attempt not submitted."""
+    flags = Flags(yes=True, dry_run=False, as_json=False)
+    found = order(cast("JobClient", OrderingClient()), JobRunRequest(script="/x.sh", folder="/l"), flags)
+    assert found is not None
+    assert list(run_lines(found))[1:] == [
+        "  script  /x.sh on 1 node, by ada",
+        "  logs    /l",
+        "  attempt 1: job 4711 on n1",
+    ]
+
+
 def test_without_slurm_the_remedy_names_only_options_of_the_command(
     argv: list[str], recorded: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -128,12 +128,13 @@ def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:
 def _print(found: Mapping[str, Any]) -> None:
     cause = found["cause"]
     name = f"job {found['job']}: " if found["job"] else ""
-    echo(f"{name}{cause['failure']}, {cause['layer']}, {cause['certainty']}")
+    seen = "no failure is seen" if cause["rule"] == "running" else cause["failure"]
+    echo(f"{name}{seen}, {cause['layer']}, {cause['certainty']}")
     _field("cause", cause["cause"])
     if cause["suspects"]:
         _field("suspects", "; ".join(_suspect(suspect) for suspect in cause["suspects"][:8]))
     if cause["at"]:
-        _field("first error", f"{datetime.fromisoformat(cause['at']):%Y-%m-%d %H:%M:%S} UTC")
+        _field("first error" if cause["line"] else "at", f"{datetime.fromisoformat(cause['at']):%Y-%m-%d %H:%M:%S} UTC")
     if cause["line"]:
         _field("line", brief(cause["line"], 300))
         _field("where", cause["place"])
