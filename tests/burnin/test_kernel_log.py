@@ -47,6 +47,10 @@ def test_a_healthy_log_compiles_no_pattern_that_only_unknown_messages_need() -> 
     rules = shipped_rules()
     all_patterns = {pattern for rule in rules.rules for pattern in rule.patterns} | {*rules.suspicious, *rules.needed}
     assert compiled.cache_info().currsize * 3 < len(all_patterns)
+    absent = next(pieces[-1] for rule in rules.rules for pieces in rule.pieces if "bnxt_en" in pieces[0] and pieces[1:])
+    before = compiled.cache_info().misses
+    compiled(absent)
+    assert compiled.cache_info().misses == before + 1, "no message is of such an adapter"
     assert found(append("mlx5_core 0000:18:00.0: a new kind of error", level="err"))[0].verdict is Verdict.INCONCLUSIVE
 
 
