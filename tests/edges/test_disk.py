@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -12,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.disk import disk_explained, named_path_explained, require_room, write_whole
+from clusterctl.edges.disk import (
+    OccupiedError,
+    disk_explained,
+    lock,
+    named_path_explained,
+    require_room,
+    write_whole,
+)
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
@@ -55,6 +63,52 @@ def test_what_is_there_is_kept_where_it_must_be(tmp_path: Path) -> None:
         seen = set(pool.map(write, range(64)))
     assert len(seen) == 1
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[Path]:
+    """A file whose writer was stopped in the middle: it holds the lock of its part."""
+    part = tmp_path / ".key.part"
+    with part.open("wb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        writer.write(b"half of")
+        writer.flush()
+        yield tmp_path / "key"
+
+
+def test_a_file_that_is_written_once_waits_for_no_stopped_writer(stopped: Path) -> None:
+    """The other's part stays its own; when it wakes, it finds the file and leaves it alone."""
+    write_whole(stopped, b"whole", mode=0o600, over=False)
+    assert stopped.read_bytes() == b"whole"
+    assert sorted(path.name for path in stopped.parent.iterdir()) == [".key.part", "key"]
+    assert (stopped.parent / ".key.part").read_bytes() == b"half of"
+
+
+def test_a_replacement_gives_up_where_a_writer_was_stopped(stopped: Path) -> None:
+    """It cannot know what that one writes when it wakes: the old file stays, and the remedy is to find the process."""
+    stopped.write_bytes(b"old")
+    with pytest.raises(EnvironmentBrokenError, match="held its lock") as error, disk_explained("not written", stopped):
+        write_whole(stopped, b"new", mode=0o600, over=True, wait_s=0.1)
+    assert "state T" in error.value.remedy
+    assert stopped.read_bytes() == b"old"
+
+
+def test_a_lock_is_waited_for_until_its_time(stopped: Path) -> None:
+    with stopped.with_name(".key.part").open("rb") as other, pytest.raises(OccupiedError):
+        lock(other.fileno(), 0.1)
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_a_writer_that_was_killed_with_its_file_in_place_blocks_no_other(tmp_path: Path, over: bool) -> None:
+    """The file has two names then, and is not overwritten through the second one."""
+    file, part = tmp_path / "key", tmp_path / ".key.part"
+    file.write_bytes(b"whole")
+    part.hardlink_to(file)
+    write_whole(file, b"new", mode=0o600, over=over)
+    assert file.read_bytes() == (b"new" if over else b"whole")
+    file.unlink()
+    write_whole(file, b"newest", mode=0o600, over=False)
+    assert file.read_bytes() == b"newest"
 
 
 def test_errors_have_what_and_where_and_what_to_do(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +79,12 @@ def await_moment(orderer: SiteContext, process: BaseProcess, chance: random.Rand
     return process.is_alive()
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether each thread has stopped; until then one could still get the lock of the machines."""
+    states = [file.read_text().rpartition(")")[2].split()[0] for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) <= {"T"}
+
+
 @postgresql
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_each_os_is_written_once_whatever_becomes_of_workers(scene: Scene, orderer: SiteContext, number: int) -> None:
@@ -95,6 +103,7 @@ def test_each_os_is_written_once_whatever_becomes_of_workers(scene: Scene, order
             stop = chance.random() < FROZEN
             with scene.world.alone():  # a machine's act and its own record of it are one
                 os.kill(process.pid or 0, signal.SIGSTOP if stop else signal.SIGKILL)
+                assert not stop or eventually(partial(is_stopped, process.pid or 0), PATIENCE_S)
             struck.append(f"{'frozen' if stop else 'killed'} at {orderer.journal.health().last_seq}")
             if stop:
                 frozen.append(process.pid or 0)

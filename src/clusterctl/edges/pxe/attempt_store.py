@@ -6,7 +6,6 @@ record as it is at that moment.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -19,7 +18,7 @@ from threading import Lock
 
 from pydantic import TypeAdapter, ValidationError
 
-from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.disk import disk_explained, lock, write_whole
 from clusterctl.edges.pxe.attempt import InstallAttempt, plain
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError
@@ -222,7 +221,8 @@ class AttemptStore:
         with disk_explained("cannot be locked", file):
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with disk_explained("cannot be locked", file):
+                lock(descriptor)
             yield
         finally:
             os.close(descriptor)

@@ -6,7 +6,6 @@ written whole or not at all.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -22,7 +21,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from pydantic import TypeAdapter, ValidationError
 
-from clusterctl.edges.disk import disk_explained, write_over
+from clusterctl.edges.disk import disk_explained, lock, write_over
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.secrets import private_text
 from clusterctl.fleet.access import ApiToken, UserRole, WebUser, new_password, user_name
@@ -188,7 +187,8 @@ class AccountFile:
                 folder.mkdir(mode=0o700, exist_ok=True)
             descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with disk_explained("cannot be locked", self.folder / ".lock"):
+                lock(descriptor)
             yield
         finally:
             os.close(descriptor)
