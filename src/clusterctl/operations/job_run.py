@@ -46,11 +46,15 @@ BY_USER = timedelta(minutes=10)
 """So long after the order of a run that its user submits, its first job must be there."""
 
 
+def claim_of(run: str) -> NodeId:
+    """Return the subject of the claim that its watcher holds."""
+    return NodeId(f"job {run}")
+
+
 @contextmanager
 def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
     """Act on a run as the only process for the time. Raises `UsageError` where another one does."""
-    subject = NodeId(f"job {run}")
-    with sole_claim(context.journal, subject, context.run, control.cancelled.set) as claim:
+    with sole_claim(context.journal, claim_of(run), context.run, control.cancelled.set) as claim:
         yield claim
 
 
