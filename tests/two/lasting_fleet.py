@@ -18,17 +18,17 @@ from tests.fake_fleet import FakeFleet
 
 @dataclass(frozen=True)
 class Record:
-    """Lines of a file that many processes append to: a process, a machine, and a value."""
+    """Lines of a file that many processes append to: a process, a machine, and a word about it."""
 
     file: Path
 
-    def add(self, name: str, value: float = 0.0) -> None:
+    def add(self, name: str, word: str) -> None:
         with self.file.open("a") as file:
-            file.write(f"{os.getpid()} {name} {value!r}\n")
+            file.write(f"{os.getpid()} {name} {word}\n")
 
-    def lines(self) -> list[tuple[int, str, float]]:
+    def lines(self) -> list[tuple[int, str, str]]:
         text = self.file.read_text() if self.file.exists() else ""
-        return [(int(pid), name, float(value)) for pid, name, value in map(str.split, text.splitlines())]
+        return [(int(pid), name, word) for pid, name, word in map(str.split, text.splitlines())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,10 @@ class Kept(MutableMapping[str, Any]):
     record: Record
 
     def __getitem__(self, name: str) -> float:
-        return {line[1]: line[2] for line in self.record.lines()}[name]
+        return float({line[1]: line[2] for line in self.record.lines()}[name])
 
     def __setitem__(self, name: str, value: float) -> None:
-        self.record.add(name, value)
+        self.record.add(name, repr(value))
 
     def __delitem__(self, name: str) -> None:
         raise NotImplementedError
@@ -60,23 +60,23 @@ class LastingFleet(FakeFleet):
     acts: Record = Record(Path(os.devnull))
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        self._act(target.name, deadline)
+        self._act(target.name, "install", deadline)
         return super().start(target, deadline)
 
     def _command(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
-        self._act(host.name, deadline)
+        self._act(host.name, "load" if b"ib_write_bw" in stdin else argv[0], deadline)
         return super()._command(host, argv, stdin, deadline)
 
     def _play(
         self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
         for host in hosts:
-            self._act(host.name, deadline)
+            self._act(host.name, playbook, deadline)
         return super()._play(playbook, hosts, variables, deadline)
 
-    def _act(self, name: str, deadline: Deadline) -> None:
+    def _act(self, name: str, act: str, deadline: Deadline) -> None:
         deadline.check(f"acting on {name}")
-        self.acts.add(name)
+        self.acts.add(name, act)
 
 
 def opened(site: Path, scale: float, began: float, invocation: Invocation) -> SiteContext:
