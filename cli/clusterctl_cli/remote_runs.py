@@ -26,7 +26,13 @@ def order(client: JobClient, request: JobRunRequest, flags: Flags) -> Document |
         client.stop(run.name)
         raise
     echo(f"{run.name} is job {job}: clusterctl job watch {job} follows it", err=True)
-    return client.run(run.name)
+    return _with_job(client.run(run.name), job)
+
+
+def _with_job(run: Document, job: str) -> Document:
+    """Return the run with the job of its first attempt, which the service may not have found in the scheduler yet."""
+    first, *further = run.get("attempts") or [{}]
+    return run if not first or first.get("job") else {**run, "attempts": [{**first, "job": job}, *further]}
 
 
 def follow(client: JobClient, run: str) -> Document:
@@ -53,7 +59,8 @@ def _attempt(one: Document) -> str:
     """Return where an attempt stands, as one line."""
     job = f"job {one.get('job')}" if one.get("job") else "not submitted yet"
     ended = f", ended: {one['state']}: {one.get('cause') or 'no cause is known'}" if one.get("state") else ""
-    return f"attempt {one.get('attempt')} is {job} on {len(one.get('nodes') or ())} nodes{ended}"
+    count = len(one.get("nodes") or ())
+    return f"attempt {one.get('attempt')} is {job} on {count} node{'' if count == 1 else 's'}{ended}"
 
 
 def request_of(options: Any, common: Mapping[str, Any], inputs: ManifestInputs) -> JobRunRequest:

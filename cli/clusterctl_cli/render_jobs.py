@@ -12,11 +12,12 @@ def run_lines(found: Document) -> Iterator[str]:
     """Yield a run and its attempts as lines."""
     reason = f": {found['reason']}" if found["reason"] else ""
     yield f"{found['name']}  {found['state']}{reason}"
+    nodes = "1 node" if found["nodes"] == 1 else f"{found['nodes']} nodes"
     if found["script"]:
-        yield f"  script  {found['script']} on {found['nodes']} nodes, by {found['owner']}"
+        yield f"  script  {found['script']} on {nodes}, by {found['owner']}"
         yield f"  logs    {found['folder']}"
     else:
-        yield f"  {found['nodes']} nodes, by {found['owner']}"
+        yield f"  {nodes}, by {found['owner']}"
     for one in found["attempts"]:
         yield from _attempt_lines(one)
 

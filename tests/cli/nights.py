@@ -122,6 +122,7 @@ class SilentOutside:
     site: Site
     shell: Silence = field(default_factory=Silence)
     bmcs: Silence = field(default_factory=Silence)
+    installer: Silence = field(default_factory=Silence)
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
     fabric: DarkFabric = field(default_factory=DarkFabric)
     counters: DarkFabric = field(default_factory=DarkFabric)
@@ -137,7 +138,7 @@ class SilentOutside:
     def accounts(self) -> NoReturn:
         raise AssertionError("no account may be changed")
 
-    power_logins = installer = accounts
+    power_logins = accounts
 
     def close(self) -> None:
         self.closed += 1

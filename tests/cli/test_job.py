@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from clusterctl.operations.job_client import JobClient, RemoteRun
+from clusterctl.operations.job_inputs import JobRunRequest
+from clusterctl.operations.operation import Preview
+from clusterctl_cli.approval import Flags
 from clusterctl_cli.main import run
+from clusterctl_cli.remote_runs import order
+from clusterctl_cli.render_jobs import run_lines
 from tests.cli.site_of_three import write as write_site
 
 LOST = "[Sun Nov  1 12:00:06 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus.\n"
@@ -108,6 +117,58 @@ def test_packed_logs_are_read_and_damaged_ones_reported(tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("RuntimeError: x\n".encode("utf-16"), "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"),
+        (bytes(range(128, 256)) * 40, "is mostly no UTF-8 text"),
+    ],
+)
+def test_a_log_that_is_no_text_is_reported(
+    content: bytes, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is never taken for a log without an error; holes of NUL, which several writers leave, are no problem."""
+    code, found = why(write(tmp_path, {"slurm-1.out": content, "n1/train.log": bytes(8192) + b"step 1\n"}), capsys)
+    assert (code, found["unmeasured"]) == (1, [f"slurm-1.out: {problem}"])
+
+
+AS_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all")
+"""Takes from root what lets it read any folder."""
+
+
+def test_a_folder_of_a_host_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    write(tmp_path, {"n0/train.log": "KeyError: 'tokens'\n", "n1/train.log": "KeyError: 'tokens'\n"})
+    (tmp_path / "n1").chmod(0)
+    command = [str(Path(sys.executable).with_name("clusterctl")), "job", "why", "--logs", str(tmp_path), "--json"]
+    asked = subprocess.run([*(AS_USER if os.geteuid() == 0 else ()), *command], capture_output=True, check=False)
+    (tmp_path / "n1").chmod(0o700)
+    found = json.loads(asked.stdout)
+    assert (found["cause"]["rule"], found["unmeasured"]) == ("exception", ["n1: cannot be read"])
+
+
+def test_a_rank_without_a_time_out_in_its_log_is_the_suspect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without `ranks` in `job.json`: the names of logs show that there is a rank, and folders of several hosts its host."""
+    logs = {f"n{rank // 2}/rank_{rank}.log": WATCHDOG.format(rank) for rank in range(6) if rank != 3}
+    code, found = why(write(tmp_path / "a", {**logs, "n1/rank_3.log": "step 1\n"}), capsys)
+    assert (code, found["cause"]["rule"]) == (0, "silent_rank")
+    assert found["cause"]["suspects"] == [{"host": "n1", "part": "", "rank": 3}]
+    shared = {f"n0/{Path(name).name}": text for name, text in {**logs, "n1/rank_3.log": "step 1\n"}.items()}
+    _, found = why(write(tmp_path / "b", shared), capsys)
+    assert found["cause"]["suspects"] == [{"host": "", "part": "", "rank": 3}], (
+        "read on one host of a shared file system"
+    )
+
+
+def test_logs_that_count_the_ranks_of_a_host_name_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = {f"n{host}/rank_{local}.log": WATCHDOG.format(2 * host + local) for host in (0, 1) for local in (0, 1)}
+    _, found = why(write(tmp_path / "a", logs), capsys)
+    assert found["cause"]["rule"] == "unexplained_hang"
+    _, found = why(write(tmp_path / "b", {name: text for name, text in logs.items() if name[1] == "1"}), capsys)
+    assert found["cause"]["rule"] == "unexplained_hang"
+
+
+@pytest.mark.parametrize(
     ("state", "raised_first", "rule"),
     [("FAILED", True, "exception"), ("CANCELLED", True, "exception"), ("CANCELLED", False, "ended_by_order")],
 )
@@ -177,6 +238,12 @@ def test_the_pattern_of_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (only,) = found["patterns"]
     assert (only["pattern"], only["alarm"], only["layer"]) == ("sudden_drop", True, "hardware")
     assert found["steps"] == 200
+
+
+def test_a_log_in_another_encoding_has_steps_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write(tmp_path, {"train.log": b"caf\xe9\n" + "".join(STEP.format(n, n, 512) for n in range(30)).encode()})
+    assert run(["job", "pattern", str(log / "train.log")]) == 0
+    assert "30 steps" in capsys.readouterr().out
 
 
 def test_a_level_needs_an_expectation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,6 +355,36 @@ def test_an_array_in_the_script_is_refused(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("argv", "recorded"), [(["why"], True), (["stacks"], True), (["storage"], False)], ids=["why", "stacks", "storage"]
 )
+class OrderingClient:
+    """Answers as the service does right after an order: its watcher has not found the job yet."""
+
+    def preview(self, _request: object) -> tuple[Preview, str]:
+        return Preview(operation="job run", question="Run it?"), "digest"
+
+    def order(self, _request: object, _approved: str) -> RemoteRun:
+        return RemoteRun(name="run-1", nodes=("n1",))
+
+    def submit(self, _request: object, _run: RemoteRun) -> str:
+        return "4711"
+
+    def run(self, _name: str) -> dict[str, Any]:
+        attempt = {"attempt": 1, "job": "", "nodes": ["n1"], "avoided": [], "state": None, "drained": []}
+        named = {"name": "run-1", "state": "running", "reason": "", "script": "/x.sh", "owner": "ada", "folder": "/l"}
+        return {**named, "nodes": 1, "attempts": [attempt]}
+
+
+def test_a_submitted_run_shows_its_job() -> None:
+    """The user has just read the number: the same output does not call the attempt not submitted."""
+    flags = Flags(yes=True, dry_run=False, as_json=False)
+    found = order(cast("JobClient", OrderingClient()), JobRunRequest(script="/x.sh", folder="/l"), flags)
+    assert found is not None
+    assert list(run_lines(found))[1:] == [
+        "  script  /x.sh on 1 node, by ada",
+        "  logs    /l",
+        "  attempt 1: job 4711 on n1",
+    ]
+
+
 def test_without_slurm_the_remedy_names_only_options_of_the_command(
     argv: list[str], recorded: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clusterctl.fleet.acts import Act
-from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.node import Stage
+from clusterctl.operations import reinstall
+from clusterctl.operations.context import Invocation, open_site
+from clusterctl.operations.operation import Control
+from clusterctl.operations.reinstall import ReinstallRequest
+from tests.cli.nights import SilentOutside
 from tests.cli.site_of_three import append, run, seq, write
-from tests.events import new_event
+from tests.events import advances, new_event
 
 REINSTALL = ("install", "--reinstall", "n1", "--reason", "new kernel")
 
@@ -19,10 +26,13 @@ REINSTALL = ("install", "--reinstall", "n1", "--reason", "new kernel")
 def site(tmp_path: Path) -> Path:
     """n1 is gold, and clusterctl installed it."""
     folder = write(tmp_path)
-    begun = new_event("node", "id-n1", Kind.ACT_INTENDED, {"act": Act.INSTALL_START, "target": "S1"})
-    over = new_event("node", "id-n1", Kind.ACT_OBSERVED, {"act": Act.INSTALL_START, "message": "installed"})
-    append(folder, [begun, over])
+    append(folder, installed())
     return folder
+
+
+def installed() -> list[NewEvent]:
+    begun = new_event("node", "id-n1", Kind.ACT_INTENDED, {"act": Act.INSTALL_START, "target": "S1"})
+    return [begun, new_event("node", "id-n1", Kind.ACT_OBSERVED, {"act": Act.INSTALL_START, "message": "installed"})]
 
 
 @pytest.mark.parametrize(
@@ -52,3 +62,19 @@ def test_a_dry_run_prints_what_would_be_overwritten(site: Path) -> None:
     assert "n1: rack A01 U4, serial S1, gold: the OS on its disk DISK-S1 is overwritten" in result
     assert "it leaves the gold pool" in result
     assert seq(site) == before
+
+
+def test_a_run_that_is_begun_again_overwrites_the_disk_once(site: Path) -> None:
+    """Its worker was lost after the install, before it had written the run's end."""
+    context = open_site(site, Invocation("ann", "install", "r-1"))
+    values = {"reason": "new kernel", "serial": "S1", "root_disk": "DISK-S1", "was": "gold"}
+    ordered = new_event("node", "id-n1", Kind.REINSTALL_ORDERED, values)
+    context.journal.append([ordered, *installed(), *advances("id-n1", "gold", Stage.DISCOVERED)])
+    again = replace(context, connect=lambda site, _access: SilentOutside(site))
+    request = ReinstallRequest(node="n1", reason="new kernel", from_pool=True)
+    assert reinstall.run(again, request, Control()).exit_code == 0
+    kinds = [event.kind for event in context.journal.history(Stream.NODE, "id-n1")]
+    assert kinds.count(Kind.REINSTALL_ORDERED) == 1
+    assert context.node("n1").stage is Stage.GOLD
+    with pytest.raises(EdgeError):  # another run orders it: no BMC answers here
+        reinstall.run(replace(again, run="r-2"), request, Control())

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, Stream
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
+from clusterctl.fleet.state import Revalidation
 from clusterctl.operations import revalidate
-from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.operation import Control
 from clusterctl.operations.revalidate import RevalidateRequest
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
@@ -39,6 +41,22 @@ def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Pa
     assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{context.run}"}
     assert context.node("n1").stopped_at is Step.BURNIN
     assert all(context.node(name).stage is Stage.GOLD for name in ("n2", "n3", "n4"))
+
+
+@pytest.mark.parametrize(("came_to", "exit_code"), [(Stage.CABLED, 1), (Stage.GOLD, 0)])
+def test_a_run_that_is_begun_again_orders_no_node_twice(site: Path, came_to: Stage, exit_code: int) -> None:
+    """Its worker was lost during the burn-in, or after it: the node goes on where it stands, and no other gold node is
+    idle, since the partners are still lent.
+    """
+    context, reason = open_site(site, Invocation("ann", "revalidate", "r-1")), "clusterctl:revalidate:r-1"
+    node = context.node("n1")
+    order = order_event(node, Step.BURNIN, Revalidation(RevalidationOrigin.OPERATOR, "a cable was moved"))
+    context.journal.append([order, *advances(node.id, came_to, Stage.CABLED)])
+    scheduler = FakeScheduler(reasons=dict.fromkeys(("n1", "n2", "n3", "n4"), reason))
+    assert revalidated(context, scheduler) == exit_code
+    kinds = [event.kind for event in context.journal.history(Stream.NODE, node.id)]
+    assert kinds.count(Kind.REVALIDATION_ORDERED) == 1
+    assert scheduler.reasons == ({} if came_to is Stage.GOLD else {"n1": reason})
 
 
 def test_several_nodes_are_ordered_together(site: Path) -> None:

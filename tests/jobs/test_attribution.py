@@ -526,8 +526,17 @@ def test_without_evidence_nothing_is_blamed() -> None:
     found = judged(scheduler=SchedulerFacts(state="FAILED", exit_code=1), missing=("kernel log of n1: no answer",))
     assert (found.cause.layer, found.cause.certainty) == (Layer.UNKNOWN, Certainty.UNKNOWN)
     assert found.unmeasured == ("kernel log of n1: no answer",)
+    assert found.cause.cause.endswith("(state FAILED, exit code 1); not read: kernel log of n1: no answer")
     done = judged(scheduler=SchedulerFacts(state="COMPLETED"))
     assert (done.cause.rule, done.cause.failure) == ("completed", Failure.ENDED)
+
+
+def test_a_job_that_runs_has_not_failed() -> None:
+    """Asked about while it runs, and nothing is wrong: it is called no crash, and the next step is named."""
+    found = judged(scheduler=SchedulerFacts(state="RUNNING", exit_code=0)).cause
+    assert (found.rule, found.failure, found.certainty) == ("running", Failure.ENDED, Certainty.UNKNOWN)
+    assert "job stacks" in found.remedy
+    assert judged(kernel("n1", 0, LOST), scheduler=SchedulerFacts(state="RUNNING")).cause.rule == "broken_part"
 
 
 def test_the_order_of_the_evidence_does_not_matter() -> None:

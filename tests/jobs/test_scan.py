@@ -63,6 +63,15 @@ def test_nccl_names_its_host() -> None:
     assert one.host == "node7"
 
 
+def test_a_progress_bar_hides_no_line() -> None:
+    """Bars write over their line: what follows a carriage return is a line of its own, as are lines with CRLF."""
+    bar = ' 50%|##  | 5/10\rTraceback (most recent call last):\n  File "/home/ada/t.py", line 3, in f\n 60%|##\rKeyError: 3\r 61%|\n'
+    (one,) = scanned(bar)
+    assert (one.text, one.meaning.parts["frame"]) == ("KeyError: 3", "/home/ada/t.py")
+    (two,) = scanned("step 1\r\nValueError: x\r\nend\r\n")
+    assert (two.text, two.place) == ("ValueError: x", "train.log at byte 8")
+
+
 def test_kinds_are_bounded() -> None:
     """A hostile log does not fill the memory."""
     found = scanned("".join(f"{'abcdefghij'[n % 10] * (n // 10 % 97 + 1)}{n}Error: x\n" for n in range(MAX_KINDS + 50)))

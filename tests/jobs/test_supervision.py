@@ -411,6 +411,14 @@ def test_shares_of_hardware() -> None:
     assert found.saving_s == 60.0
 
 
+@pytest.mark.timeout(60)
+def test_a_plan_by_failures_of_minutes_takes_no_time() -> None:
+    """Three failures in two minutes of four nodes, as in a trial: rate and number of spares are absurd, and known at once."""
+    assert spares(8, 500.0, 7.0) == pytest.approx(28_000 + 2.32635 * 28_000**0.5, abs=2)
+    assert spares(10_000, 1000.0, 7.0) == pytest.approx(70_000_000 + 2.32635 * 70_000_000**0.5, abs=2)
+    assert spares(8, 0.0, 7.0) == 0
+
+
 def test_published_figures() -> None:
     """Spares of 511 nodes at 4.3 failures of 1000 node-days, and Garwood's table of Poisson bounds."""
     assert [spares(511, 0.0043, days) for days in (7, 14)] == [25, 44]

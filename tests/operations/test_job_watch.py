@@ -21,7 +21,7 @@ from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.job_policy import JobPolicy
-from clusterctl.fleet.payloads.jobs import JobSubmitIntended, JobSubmitted
+from clusterctl.fleet.payloads.jobs import JobRunEnded, JobSubmitIntended, JobSubmitted
 from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.jobs.downtime import run_time
 from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
@@ -223,6 +223,26 @@ def test_a_heartbeat_of_the_future_is_no_life_for_ever(bench: Bench) -> None:
     bench.script.ahead = 3e8
     after = stopped_after(bench.follow(), bench)
     assert HANG_S < after <= HANG_S + 20
+
+
+@dataclass
+class StoppedMeanwhile(FakeJobs):
+    """The run is stopped by its user while Slurm takes its job."""
+
+    context: SiteContext | None = None
+
+    def submit(self, submission: Submission, deadline: Deadline) -> str:
+        assert self.context is not None
+        stopped = JobRunEnded(outcome=JobOutcome.STOPPED.value, reason="enough")
+        self.context.journal.append([NewEvent(Stream.JOB, RUN, stopped)])
+        return super().submit(submission, deadline)
+
+
+def test_a_run_that_is_stopped_while_its_job_is_submitted_leaves_no_job(bench: Bench) -> None:
+    """The one who stopped it saw no job that could be cancelled."""
+    bench.jobs = StoppedMeanwhile(log=bench.jobs.log, began=bench.jobs.began, context=bench.context)
+    found = bench.follow()
+    assert (found.outcome, bench.jobs.cancelled) == (JobOutcome.STOPPED, ["11"])
 
 
 def test_an_unanswered_submission_is_made_again_while_the_scheduler_would_know_it(bench: Bench) -> None:

@@ -211,6 +211,23 @@ def test_ctrl_c_leaves_no_node_drained_that_has_not_begun(rig: Rig) -> None:
     assert rig.cluster.drains == {}
 
 
+def test_a_worker_that_stops_leaves_the_plan_to_another_one(rig: Rig) -> None:
+    """As in an upgrade of the workers: the plan is neither paused nor done, and the next worker ends it."""
+    control, ticks = Control(), rig.cluster.tick
+
+    def stopped() -> None:
+        control.hands_back.set()
+        control.cancelled.set()
+        ticks()
+
+    rig.cluster.tick, rig.cluster.jobs = stopped, {"n1": 5}  # type: ignore[method-assign]
+    rig.run(control=control)
+    assert (rig.progress().stage, rig.cluster.drains) == (PlanStage.RUNNING, {})
+    rig.cluster.tick, rig.cluster.jobs = ticks, {}  # type: ignore[method-assign]
+    rig.run()
+    assert rig.progress().line() == "done: 6 of 6 nodes done"
+
+
 def test_a_node_that_another_run_configured_meanwhile_is_changed_again(rig: Rig) -> None:
     """Killed after the order, then `bootstrap` took the node to gold with the site's values: that is no change."""
     begun = MaintenanceTurn(node="n1", to=Turn.CHANGING)

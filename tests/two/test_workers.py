@@ -19,7 +19,7 @@ import pytest
 from clusterctl.fleet.errors import JournalUnavailableError, UsageError
 from clusterctl.fleet.event import Event as RecordedEvent
 from clusterctl.fleet.event import Kind, NewEvent, Stream
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.runs import RunBegun, RunEnded
 from clusterctl.operations import bootstrap, detached, runs, workers
 from clusterctl.operations.bootstrap import RunRequest
@@ -28,7 +28,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.runs import RunState
 from clusterctl.operations.worker import BEGINS, Worker, WorkerRequest
 from clusterctl.operations.workers import Workers
-from clusterctl.ports import Claim, Journal
+from clusterctl.ports import Claim, Claims, Journal
 from lab.tests.lab_kit import eventually
 from tests.two.conftest import LEASE_S, NAMES, PATIENCE_S, SHORT_LEASE_S, Controller, Scene
 from tests.two.worker import opened
@@ -294,6 +294,49 @@ def test_an_approval_holds_for_the_preview_that_was_shown(scene: Scene, orderer:
     assert runs.find(orderer, late).exit_code == 1
     assert begun_by(orderer, late) == []
     assert scene.world.starts() == {"n1": 1}
+
+
+class EndsFirst:
+    """A journal in which the run ends just before it is claimed."""
+
+    def __init__(self, journal: Journal, run: str) -> None:
+        self._journal, self._run = journal, run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    def claim(self, nodes: Sequence[NodeId], run: str) -> Claims:
+        self._journal.append([NewEvent(Stream.RUN, self._run, RunEnded(exit_code=0))])
+        return self._journal.claim(nodes, run)
+
+
+@sqlite
+def test_a_run_that_ends_while_it_is_cancelled_ends_once(scene: Scene, orderer: SiteContext) -> None:
+    """It ended well, and is reported so: it was not cancelled."""
+    run = order(orderer, ["n1"])
+    racing = replace(orderer, journal=cast("Journal", EndsFirst(orderer.journal, run)))
+    (outcome,) = runs.run(racing, runs.CancelRequest(run=run), Control()).outcomes
+    assert outcome.text == "it has ended meanwhile"
+    record = runs.find(orderer, run)
+    assert (record.exit_code, record.cancelled_by) == (0, "")
+
+
+@sqlite
+def test_a_preview_that_fails_ends_its_run_and_no_worker(scene: Scene, orderer: SiteContext) -> None:
+    """Whatever the error is: the run ends with it, and the worker takes the next one."""
+    first, second = order(orderer, ["n1"]), order(orderer, ["n2"])
+
+    def broken(invocation: Invocation) -> SiteContext:
+        if invocation.run == first:
+            raise ValueError("a number that is none")
+        return opened(scene.site, scene.world, "", invocation)
+
+    context = open_site(scene.site, Invocation(command="worker"))
+    request = WorkerRequest(name="w1", pool="pod1", once=True, poll_s=0.1)
+    with closing(context.journal):
+        assert Worker(context, request, broken, threading.Event()).work() == 0
+    ended = [runs.find(orderer, run) for run in (first, second)]
+    assert [(record.exit_code, record.text) for record in ended] == [(1, "ValueError: the log has it"), (0, "")]
 
 
 @sqlite

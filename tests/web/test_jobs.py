@@ -229,6 +229,14 @@ def test_manifests_are_for_their_owner(readers: Readers, path: str) -> None:
         assert (answer.status_code, answer.json()["error"]["kind"]) == (403, "privilege")
 
 
+@pytest.mark.parametrize("path", ["/jobs/99/checklist", "/jobs/11/diff?with=99"])
+def test_a_job_of_no_run_has_no_manifest(readers: Readers, path: str) -> None:
+    """It is not called another user's: the name is wrong."""
+    answer = readers.owner.get(BASE + path)
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (404, "usage")
+    assert "'99'" in answer.json()["error"]["message"]
+
+
 def test_what_differs(readers: Readers) -> None:
     found = answered(readers.owner, "/jobs/11/diff?with=12")["differences"]
     assert found == [{"field": "seed", "first": "7", "second": "8"}]

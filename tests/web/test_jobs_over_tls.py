@@ -97,6 +97,16 @@ def test_a_user_works_over_tls(login: LoginNode, capsys: pytest.CaptureFixture[s
     assert [one["run"]["state"] for one in login.client().follow(RUN)][-1] == "stopped"
 
 
+def test_a_wrong_token_has_a_remedy(login: LoginNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither a token that the service does not know, nor a missing file, leaves its user without a next step."""
+    wrong = tmp_path / "wrong"
+    wrong.write_text("none-of-its-tokens")
+    wrong.chmod(0o600)
+    for file in (wrong, tmp_path / "missing"):
+        assert replace(login, token=file).clusterctl("list", ca_file=login.authority) != 0
+        assert "clusterctl web token add" in capsys.readouterr().err
+
+
 def test_without_the_authority_nothing_is_trusted(login: LoginNode, capsys: pytest.CaptureFixture[str]) -> None:
     """A certificate that the system does not know is refused; the remedy names the option."""
     assert login.clusterctl("list") == UntrustedError.exit_code

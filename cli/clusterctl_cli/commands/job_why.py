@@ -128,12 +128,13 @@ def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:
 def _print(found: Mapping[str, Any]) -> None:
     cause = found["cause"]
     name = f"job {found['job']}: " if found["job"] else ""
-    echo(f"{name}{cause['failure']}, {cause['layer']}, {cause['certainty']}")
+    seen = "no failure is seen" if cause["rule"] == "running" else cause["failure"]
+    echo(f"{name}{seen}, {cause['layer']}, {cause['certainty']}")
     _field("cause", cause["cause"])
     if cause["suspects"]:
         _field("suspects", "; ".join(_suspect(suspect) for suspect in cause["suspects"][:8]))
     if cause["at"]:
-        _field("first error", f"{datetime.fromisoformat(cause['at']):%Y-%m-%d %H:%M:%S} UTC")
+        _field("first error" if cause["line"] else "at", f"{datetime.fromisoformat(cause['at']):%Y-%m-%d %H:%M:%S} UTC")
     if cause["line"]:
         _field("line", brief(cause["line"], 300))
         _field("where", cause["place"])
@@ -166,8 +167,11 @@ def _print_rest(found: Mapping[str, Any]) -> None:
     if found.get("hidden"):
         echo("texts are left out: it is another user's job", err=True)
     if found["lines"] is not None:
-        read = f"of {found['hosts']} hosts, {found['bytes_read'] >> 20} MiB"
-        echo(f"{found['lines']} lines that a rule knows, {read}", err=True)
+        lines, hosts, size = found["lines"], found["hosts"], found["bytes_read"]
+        known = "1 line that a rule knows" if lines == 1 else f"{lines} lines that a rule knows"
+        of_hosts = f" of {hosts} host{'s' if hosts > 1 else ''}" if hosts else ""
+        read = f"{size >> 20} MiB" if size >> 20 else f"{-(-size // 1024)} KiB"
+        echo(f"{known}, in {read} of logs{of_hosts}", err=True)
 
 
 def _suspect(suspect: Mapping[str, Any]) -> str:

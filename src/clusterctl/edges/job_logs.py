@@ -12,7 +12,8 @@
     DIR/HOST/ib_counters.json, ib_counters_before.json   error counters of its ports after the failure, and before
     DIR/missing.json        what the collection could not read, as a list of texts
 
-Text that ends in `.gz` is unpacked. Symbolic links are not followed. What cannot be read is reported as missing.
+Text that ends in `.gz` is unpacked. Symbolic links are not followed. What cannot be read, or is no text, is reported as
+missing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -63,13 +64,18 @@ _TAIL = 256 << 10
 _DUMP = re.compile(r"(?:nccl|comm_lib)_trace_rank_(\d{1,7})$")
 _PY_SPY = re.compile(r"pyspy_rank_(\d{1,7})\.json$")
 _KERNEL_STACK = re.compile(r"kernel_stack_rank_(\d{1,7})$")
+_RANK_LOG = re.compile(r"rank_(\d{1,7})\.(?:log|out|err)(?:\.gz)?$")
 _FACTS_BYTES = 64 << 20
+_SAMPLE, _NO_TEXT = 4096, 0.3
+"""Bytes at a log's beginning, and the share of characters that are none, from which on it is no text."""
+_NO_CHARACTER = re.compile("[\ufffd\x01-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+"""Not NUL: files that several hosts write have holes of it."""
 _STACK_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderEvidence:
-    """What a folder holds."""
+    """What a folder holds. `ranks`: the host of each rank that has a log of its own; empty where it is not known."""
 
     facts: JobFacts
     observations: tuple[Observation, ...] = ()
@@ -79,6 +85,7 @@ class FolderEvidence:
     processes: tuple[RankProcess, ...] = ()
     bmc: tuple[BmcEvent, ...] = ()
     links: tuple[LinkErrors, ...] = ()
+    ranks: Mapping[int, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     bytes_read: int = 0
 
@@ -113,6 +120,7 @@ class _Files:
     bmc: list[tuple[Path, str]] = field(default_factory=list)
     processes: list[tuple[Path, str]] = field(default_factory=list)
     counters: dict[tuple[str, str], Path] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
 
     def add(self, path: Path, name: str, host: str, entry: os.DirEntry[str]) -> None:
         """Add a file by its name. `name`: within the folder; `host`: of which it is, empty where none is known."""
@@ -141,16 +149,17 @@ class _Files:
 def read_folder(folder: Path) -> FolderEvidence:
     """Read the folder. Raises `UsageError` where it holds no log, or where `job.json` is wrong."""
     files = _files(folder)
-    if not files.logs and not files.dumps and not files.stacks and not (folder / MISSING).is_file():
+    missing = [f"{name}: cannot be read" for name in files.unreadable]
+    if not files.logs and not files.dumps and not files.stacks and not (folder / MISSING).is_file() and not missing:
         raise UsageError(
             "holds no log", where=str(folder), remedy="put the job's logs into it (docs/how-to/job-why.md)"
         )
     facts = _facts(folder)
     times = TimeReader(_reference(facts, files), facts.zone)
-    missing: list[str] = []
     started = moment(facts.started, facts, where=FACTS)
     files.read_kernel_since(started - AROUND if started is not None else None)
     observations = tuple(one for part in _scanned(files, times, missing) for one in part)
+    missing.extend(_no_texts(files, observations))
     return FolderEvidence(
         facts=facts,
         observations=observations,
@@ -160,6 +169,7 @@ def read_folder(folder: Path) -> FolderEvidence:
         processes=tuple(_processes(files, missing)),
         bmc=tuple(_bmc_events(files, missing)),
         links=tuple(_links(files, missing)),
+        ranks=_ranks(files, observations),
         missing=(*_not_collected(folder), *missing),
         bytes_read=sum(size for _, _, size in files.logs),
     )
@@ -167,7 +177,7 @@ def read_folder(folder: Path) -> FolderEvidence:
 
 def _files(folder: Path) -> _Files:
     found = _Files()
-    for number, (path, entry) in enumerate(_walk(folder, 0)):
+    for number, (path, entry) in enumerate(_walk(folder, 0, found.unreadable)):
         if number >= MAX_FILES:
             remedy = "give the folder of one job"
             raise UsageError(f"holds more than {MAX_FILES} files", where=str(folder), remedy=remedy)
@@ -177,12 +187,18 @@ def _files(folder: Path) -> _Files:
     return found
 
 
-def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, os.DirEntry[str]]]:
-    """Yield the plain files of a folder and of those within it, sorted; at most eight folders deep."""
+def _walk(folder: Path, depth: int, unreadable: list[str]) -> Iterator[tuple[Path, os.DirEntry[str]]]:
+    """Yield the plain files of a folder and of those within it, sorted; at most eight folders deep.
+
+    Folders within it that cannot be read are added to `unreadable`.
+    """
     try:
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
+        if depth:
+            unreadable.append(folder.name)
+            return
         raise UsageError(
             f"cannot be read: {error.strerror}", where=str(folder), remedy="give a folder of logs"
         ) from None
@@ -190,7 +206,44 @@ def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, os.DirEntry[str]]]:
         if entry.is_file(follow_symlinks=False):
             yield Path(entry.path), entry
         elif entry.is_dir(follow_symlinks=False) and depth < 8:
-            yield from _walk(Path(entry.path), depth + 1)
+            yield from _walk(Path(entry.path), depth + 1, unreadable)
+
+
+def _ranks(files: _Files, observations: Iterable[Observation]) -> Mapping[int, str]:
+    """Return the ranks that have a log of their own, each with its host; none where names count the ranks of a host.
+
+    The host is that of the folder where several hosts have such logs: those on a shared file system are read on one.
+    """
+    named = {
+        log.name: (int(match[1]), log.host) for path, log, _ in files.logs if (match := _RANK_LOG.search(path.name))
+    }
+    hosts = dict(named.values())
+    written = ((named.get(one.position[0]), one.rank) for one in observations if one.position is not None)
+    if len(hosts) < len(named) or any(log and rank not in (None, log[0]) for log, rank in written):
+        return {}
+    several = len(set(hosts.values())) > 1
+    return {rank: host if several else "" for rank, host in hosts.items()}
+
+
+def _no_texts(files: _Files, observations: Iterable[Observation]) -> Iterator[str]:
+    """Yield the logs in which no rule knows a line, and which are no text."""
+    known = {one.position[0] for one in observations if one.position is not None}
+    for path, log, size in files.logs:
+        if size and log.name not in known and path.suffix != ".gz" and (problem := _no_text(path)):
+            yield f"{log.name}: {problem}"
+
+
+def _no_text(path: Path) -> str:
+    """Return why a file is no text; empty where it is, or where the scan reports that it cannot be read."""
+    try:
+        with path.open("rb") as raw:
+            sample = raw.read(_SAMPLE)
+    except OSError:
+        return ""
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"
+    text = sample.decode(errors="replace")
+    return "is mostly no UTF-8 text" if len(_NO_CHARACTER.findall(text)) > _NO_TEXT * len(text) else ""
 
 
 def _facts(folder: Path) -> JobFacts:

@@ -41,6 +41,7 @@ ANSWER_S = 900.0
 SILENT_S = 90.0
 """An event stream without a line for so long is broken: the service sends one every half minute."""
 _TEXT = 500
+_SIGNED_OUT = "the token is wrong or has expired: an administrator makes one with clusterctl web token add --jobs-of"
 _ERRORS: Mapping[int, type[ClusterctlError]] = {
     400: UsageError, 401: AuthenticationError, 403: PrivilegeError, 404: UsageError, 409: ConflictError, 429: BusyError,
 }  # fmt: skip
@@ -179,4 +180,5 @@ def _refusal(answer: requests.Response, where: str) -> ClusterctlError:
             "where": where,
             "remedy": "check --server and the token",
         }
-    return kind(texts["message"], where=texts["where"] or where, remedy=texts["remedy"])
+    remedy = texts["remedy"] or (_SIGNED_OUT if answer.status_code == requests.codes.unauthorized else "")
+    return kind(texts["message"], where=texts["where"] or where, remedy=remedy)

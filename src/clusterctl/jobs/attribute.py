@@ -31,6 +31,7 @@ WENT_ON = timedelta(minutes=10)
 _AFTER_ORDER = timedelta(seconds=5)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ENDED_WELL = frozenset({"COMPLETED"})
+_RUNS = frozenset({"RUNNING", "SUSPENDED"})
 _OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC, Layer.UNKNOWN)
 _OF_PARTS = (Layer.HARDWARE, Layer.FABRIC)
 _BELOW = (Layer.HARDWARE, Layer.FABRIC, Layer.STORAGE)
@@ -171,13 +172,25 @@ def _nothing(evidence: JobEvidence) -> Candidate:
             remedy="nothing is to be done",
             at=facts.ended,
         )
+    if facts.state in _RUNS:
+        return Candidate(
+            rule="running",
+            failure=Failure.ENDED,
+            layer=Layer.UNKNOWN,
+            certainty=Certainty.UNKNOWN,
+            cause="the job runs, and no line of the evidence is known to end one",
+            action=JobAction.INVESTIGATE,
+            remedy="where it makes no progress, read its stacks: clusterctl job stacks JOBID",
+        )
     code = f", exit code {facts.exit_code}" if facts.exit_code is not None else ""
+    unread = f"; not read: {evidence.missing[0]}" if evidence.missing else ""
+    unread += f", and {len(evidence.missing) - 1} more" if len(evidence.missing) > 1 else ""
     return Candidate(
         rule="no_evidence",
         failure=Failure.CRASH,
         layer=Layer.UNKNOWN,
         certainty=Certainty.UNKNOWN,
-        cause=f"no line of the evidence is known to end a job (state {facts.state or 'unknown'}{code})",
+        cause=f"no line of the evidence is known to end a job (state {facts.state or 'unknown'}{code}){unread}",
         action=JobAction.INVESTIGATE,
         remedy="read the last lines of each rank's log, and collect what is missing",
         at=facts.ended,

@@ -18,6 +18,8 @@ from clusterctl.jobs.supervision import COMPLETED, SupervisedRun
 
 OF_HARDWARE = frozenset({Layer.HARDWARE, Layer.FABRIC})
 DAY_S = 86_400.0
+_NEVER = 10.0
+"""So many standard deviations below its mean a number of failures does not occur: their probability is below 1e-20."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,18 +211,22 @@ def _at_most(count: int, mean: float) -> float:
     """Return the probability of at most `count` events."""
     if count < 0:
         return 0.0
-    if mean == 0:
-        return 1.0
-    terms = (math.exp(number * math.log(mean) - mean - math.lgamma(number + 1)) for number in range(count + 1))
-    return min(1.0, math.fsum(terms))
+    return min(1.0, math.fsum(_exactly(number, mean) for number in range(count + 1)))
+
+
+def _exactly(count: int, mean: float) -> float:
+    """Return the probability of `count` events."""
+    return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1)) if mean else float(count == 0)
 
 
 def spares(nodes: int, per_node_day: float, repair_days: float, sure: float = 0.99) -> int:
     """Return the spares with which `nodes` nodes run with this certainty, where a repair takes so many days."""
     mean = nodes * per_node_day * repair_days
-    count = 0
-    while _at_most(count, mean) < sure:
+    count = max(0, math.floor(mean - _NEVER * math.sqrt(mean)))
+    found = _exactly(count, mean)
+    while found < sure:
         count += 1
+        found += _exactly(count, mean)
     return count
 
 

@@ -124,7 +124,8 @@ def late_by_reports(case: Case) -> Iterator[Candidate]:
     reporting = {_rank(one.rank, one.meaning.parts) for one in reports} - {-1}
     silent = sorted(set(case.evidence.ranks) - reporting)
     if reporting and silent and _few(silent, len(reporting) + len(silent)):
-        yield _candidate(case, "silent_rank", silent, f"{len(reporting)} ranks report a time-out, {len(silent)} do not")
+        others = f"{len(silent)} do not" if len(silent) > 1 else "1 does not"
+        yield _candidate(case, "silent_rank", silent, f"{len(reporting)} ranks report a time-out, {others}")
         return
     for group, known in _enqueued_by_group(reports).items():
         least, most = min(known.values()), max(known.values())

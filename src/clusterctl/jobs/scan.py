@@ -151,21 +151,27 @@ def _frame(line: str, above: Iterator[str]) -> str:
 
 
 def _before(piece: bytes, start: int) -> Iterator[str]:
-    """Yield the lines above an offset, the nearest first."""
+    """Yield the lines above an offset, the nearest first; of one that a progress bar has written over, the last."""
     above = piece[max(0, start - _BYTES_BACK) : start].split(b"\n")
     for line in list(reversed(above))[: _LINES_BACK + 1]:
-        yield line.decode(errors="replace")
+        yield line.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
 
 
 def _of_words(piece: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield offset, text and kind of each line that holds a word; of a long line, the part around the first word."""
+    """Yield offset, text and kind of each line that holds a word; of a long line, the part around the first word.
+
+    A carriage return ends a line, too: progress bars write over theirs.
+    """
     done = -1
     for _, at, _end in _words().find_matches_as_indexes(piece):
         if at < done:
             continue
         start = piece.rfind(b"\n", 0, at) + 1
+        start = max(start, piece.rfind(b"\r", start, at) + 1)
         end = piece.find(b"\n", at)
         done = end if end >= 0 else len(piece)
+        written_over = piece.find(b"\r", at, done)
+        done = written_over if written_over >= 0 else done
         shown = start if at - start < MAX_LINE // 2 else at - MAX_LINE // 2
         line = piece[shown : min(done, shown + MAX_LINE)]
         yield shown, line, line.translate(_DIGITS)

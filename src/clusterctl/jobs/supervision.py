@@ -197,7 +197,10 @@ def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:
     if alike is not None:
         return f"attempts {alike.attempt} and {ended.attempt} failed at the same step, {ended.last}"
     if run.ordered.policy.retries < ended.attempt:
-        return f"{ended.attempt} attempts failed, the last one by: {ended.cause or ended.state}"
+        failed = (
+            f"{ended.attempt} attempts failed, the last one by" if ended.attempt > 1 else "its only attempt failed by"
+        )
+        return f"{failed}: {ended.cause or ended.state}"
     recent = run.ended[-3:]
     if len(recent) == 3 and all(one.first is None for one in recent):
         return "three attempts in a row made no step"

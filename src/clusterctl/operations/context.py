@@ -172,6 +172,14 @@ class SiteContext:
         if new:
             self.journal.append(new)
 
+    def ordered_here(self, nodes: Iterable[NodeId], kind: Kind) -> frozenset[str]:
+        """Return those of the nodes of which this very run has written such an order: begun again, it goes on with it.
+
+        Another worker begins a run again where its first one was lost, however far that one came.
+        """
+        events = self.journal.histories(tuple(nodes), (kind,))
+        return frozenset(event.subject for event in events if event.run == self.run)
+
     def evidence(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
         """Return the evidence that the journal holds of these digests, in their order."""
         return self.journal.evidences(digests)

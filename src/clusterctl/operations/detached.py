@@ -266,11 +266,18 @@ def carry_out(
             result = operation_of(record.operation).run(context, request_of(record), control)
         finally:
             context.journal.close()
-    except JournalUnavailableError:
-        raise
-    except ClusterctlError as error:
-        return error.exit_code, str(error)
-    except Exception as error:
-        log.exception("the run failed")
-        return 1, f"{type(error).__name__}: the log has it"
+    except Exception as error:  # noqa: BLE001 — whatever it is, the run ends with it
+        return ending(error)
     return int(result.exit_code), str(getattr(result, "stopped", ""))
+
+
+def ending(error: Exception) -> tuple[int, str]:
+    """Return the exit code of a run that the error ends, and the error as text. Raises it where it ends no run: the
+    journal takes no event.
+    """
+    if isinstance(error, JournalUnavailableError):
+        raise error
+    if isinstance(error, ClusterctlError):
+        return error.exit_code, str(error)
+    log.error("the run failed", exc_info=error)
+    return 1, f"{type(error).__name__}: the log has it"

@@ -41,10 +41,11 @@ def content(file: Path) -> bytes:
     return data
 
 
-def lines_in(file: Path) -> Iterator[str]:
+def lines_in(file: Path, *, errors: str = "strict") -> Iterator[str]:
     """Return the lines of a large file, gzipped or not, without their ends.
 
-    Raises `UsageError` with file and line where it holds no text or cannot be read.
+    `errors`: what becomes of bytes that are not UTF-8, as in `bytes.decode`. Raises `UsageError` with file and line
+    where it holds no text or cannot be read.
     """
     import gzip
     import zlib
@@ -56,7 +57,7 @@ def lines_in(file: Path) -> Iterator[str]:
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
             for line in _split(stream, file):
                 number += 1
-                yield line.decode()
+                yield line.decode(errors=errors)
     except UnicodeDecodeError as error:
         message = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
         raise UsageError(message, where=f"{file}:{number}", remedy="give the text that the tool printed") from error

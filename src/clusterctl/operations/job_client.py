@@ -149,7 +149,8 @@ class JobClient:
 
 def client(url: str, token_file: Path, ca_file: str) -> JobClient:
     """Return the client of a service. Raises `UsageError` for a token file that others may read."""
-    return JobClient(JobService(url, private_text(token_file, "--token-file"), ca_file))
+    source = " (an administrator makes a token with clusterctl web token add NAME --jobs-of USER)"
+    return JobClient(JobService(url, private_text(token_file, "--token-file", source), ca_file))
 
 
 def part_of(inputs: ManifestInputs) -> Mapping[str, Any]:

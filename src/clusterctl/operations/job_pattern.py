@@ -58,7 +58,7 @@ def _steps(file: Path) -> tuple[list[int], list[float]]:
     """Return numbers and seconds of the steps; a line that is a number alone is the next step."""
     numbers: list[int] = []
     seconds: list[float] = []
-    for line in lines_in(file):
+    for line in lines_in(file, errors="replace"):  # a log has what programs print, in any encoding
         for text in line.split("\r"):
             found = _number(text)
             step = step_of(text) if found is None else None

@@ -74,7 +74,8 @@ def placed(script: str, placement: JobPlacement, spares: int) -> Preview:
     effects += [Effect(node=one.name, text=f"reserved as a spare{_against(one.reasons)}") for one in placement.spares]
     lacking = spares - len(placement.spares)
     warnings = (f"only {len(placement.spares)} of {spares} spares are free",) if lacking > 0 else ()
-    question = f"Run {script} on {len(placement.chosen)} nodes?"
+    count = len(placement.chosen)
+    question = f"Run {script} on {count} node{'s' if count > 1 else ''}?"
     return Preview(operation=NAME, question=question, effects=tuple(effects), warnings=warnings)
 
 
@@ -112,7 +113,10 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
             context.journal.append([NewEvent(Stream.JOB, name, ended)])
             release_spares(context, adapters, name, deadline)
             raise
-    return named(context, name)
+        found = named(context, name)
+        if found.outcome is not None:
+            close_run(context, adapters, found, deadline)
+    return found
 
 
 def _require_one_job(script: Path) -> None:
@@ -180,12 +184,16 @@ def release_spares(context: SiteContext, adapters: Adapters, run: str, deadline:
 
 
 def close_run(context: SiteContext, adapters: Adapters, found: SupervisedRun, deadline: Deadline) -> None:
-    """Release what the scheduler keeps for a run that is over: its spares, and the held attempts of its user."""
+    """Release what the scheduler keeps for a run that is over: its spares, the held attempts of its user, and a job
+    that was being submitted when the run was stopped.
+    """
     release_spares(context, adapters, found.id, deadline)
+    jobs, last = require_jobs(context, adapters), found.last
+    if last is not None and last.job and last.ended is None:
+        jobs.cancel(last.job, deadline)
     if not found.ordered.submitter:
         return
-    jobs, made = require_jobs(context, adapters), len(found.jobs)
-    for number in range(made + 1, found.ordered.policy.retries + 2):
+    for number in range(len(found.jobs) + 1, found.ordered.policy.retries + 2):
         try:
             if job := jobs.marked(comment_of(found.id, number), deadline, found.ordered.submitter):
                 jobs.cancel(job, deadline)

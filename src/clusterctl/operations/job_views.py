@@ -43,6 +43,7 @@ AT_ONCE = 2
 MOST = 200
 """Runs, and failures, in a list."""
 _KEPT = 32
+_LISTED = "clusterctl job list --all, and the page /jobs, list those that are known"
 _OF_LOGS = frozenset({"cause", "remedy", "line", "place"})
 
 
@@ -101,7 +102,7 @@ def _job_of(name: str, run: SupervisedRun | None) -> str:
     if JOB_ID.fullmatch(name):
         return name
     if run is None:
-        raise UsageError(f"there is no job or run {name!r}", where="JOBID", remedy="/jobs lists those that are known")
+        raise UsageError(f"there is no job or run {name!r}", where="JOBID", remedy=_LISTED)
     return run.jobs[-1] if run.jobs else ""
 
 
@@ -195,13 +196,18 @@ class JobViews:
     def diff(self, reader: JobReader, first: str, second: str) -> Sequence[Difference]:
         """Return what differs between the manifests of two jobs; the reader has to see both."""
         for name in (first, second):
-            reader.require(self.find(name).owner, name)
+            self._require_run(reader, name)
         return diff(self.context, first, second)
 
     def checklist(self, reader: JobReader, name: str) -> Sequence[Answer]:
         """Return the answers to the eight questions."""
-        reader.require(self.find(name).owner, name)
+        self._require_run(reader, name)
         return checklist(self.context, name)
+
+    def _require_run(self, reader: JobReader, name: str) -> None:
+        """Raise `UsageError` where no run has the job, `PrivilegeError` where the reader does not see all of it."""
+        self.run(name)
+        reader.require(self.find(name).owner, name)
 
     def _own(self, reader: JobReader, name: str) -> str:
         """Return the number of a job whose owner, as the scheduler has it, the reader is. Raises `PrivilegeError`."""

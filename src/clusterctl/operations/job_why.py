@@ -136,7 +136,9 @@ def _ranks(facts: JobFacts, folder: FolderEvidence) -> Mapping[int, str]:
     if facts.ranks:
         return {int(rank): host for rank, host in facts.ranks.items()}
     seen: dict[int, set[str]] = {one.rank: {one.host} for one in folder.stacks if one.host}
+    for rank, host in folder.ranks.items():
+        seen.setdefault(rank, set()).update({host} - {""})
     for one in folder.observations:
         if one.rank is not None and one.host:
             seen.setdefault(one.rank, set()).add(one.host)
-    return {rank: next(iter(hosts)) for rank, hosts in seen.items() if len(hosts) == 1}
+    return {rank: next(iter(hosts), "") for rank, hosts in seen.items() if len(hosts) < 2}

@@ -113,7 +113,10 @@ class Rollout:
             if not self._wave(wave):
                 break
         progress = self._read()
-        if progress.stage is PlanStage.RUNNING or (progress.stage is PlanStage.PAUSED and not progress.open):
+        handed_back = self.control.hands_back.is_set() and progress.open
+        if (progress.stage is PlanStage.RUNNING and not handed_back) or (
+            progress.stage is PlanStage.PAUSED and not progress.open
+        ):
             self._move(PlanStage.DONE)  # paused while its last nodes were changed: nothing is left to go on with
         for name, why in let_go(self.journal, self.lender, self._progress()).items():
             self._stuck(name, why)
@@ -152,7 +155,8 @@ class Rollout:
         if progress.stage is not PlanStage.RUNNING:
             return False
         if self.control.cancelled.is_set():
-            self._move(PlanStage.PAUSED, "its run was cancelled")
+            if not self.control.hands_back.is_set():
+                self._move(PlanStage.PAUSED, "its run was cancelled")
             return False
         canaries = progress.waves[0] if self.plan.waves.canary else ()
         if reason := halt_reason(progress, self.plan.stop_percent, canaries):

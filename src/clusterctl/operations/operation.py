@@ -141,15 +141,17 @@ def lossy(receiver: Callable[[Any], None]) -> Callable[[Any], None]:
 class Control:
     """How a run is controlled from outside.
 
-    approved   digest of the preview that was approved; None: any preview is approved
-    on_event   receives `Event`s and the operation's own events, from any thread; a terminal that is gone, or a full
-               disk under its output, ends no run
-    cancelled  set it to stop the run; what is done stays done
+    approved    digest of the preview that was approved; None: any preview is approved
+    on_event    receives `Event`s and the operation's own events, from any thread; a terminal that is gone, or a full
+                disk under its output, ends no run
+    cancelled   set it to stop the run; what is done stays done
+    hands_back  set where that is no operator's wish: this process stops, and another one goes on with the run
     """
 
     approved: str | None = None
     on_event: Callable[[Any], None] = ignore
     cancelled: threading.Event = field(default_factory=threading.Event)
+    hands_back: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_event", lossy(self.on_event))

@@ -30,6 +30,10 @@ class PartnerLender:
     scheduler: Scheduler
     purpose: str
 
+    @property
+    def _reason(self) -> str:
+        return f"{PREFIX}{self.purpose}:{self.context.run}"
+
     def occupancy(self) -> Mapping[str, Occupancy]:
         """Return the scheduler's report of all nodes that it knows, by name."""
         return self.scheduler.look(_soon()).value
@@ -44,9 +48,12 @@ class PartnerLender:
 
     def take(self, names: Sequence[str]) -> tuple[list[str], Mapping[str, str]]:
         """Keep jobs off idle nodes. Return the nodes that could be had, and of the others why not."""
-        reason = f"{PREFIX}{self.purpose}:{self.context.run}"
-        refused = self.scheduler.take(names, reason, _soon()) if names else {}
+        refused = self.scheduler.take(names, self._reason, _soon()) if names else {}
         return [name for name in names if name not in refused], refused
+
+    def lent(self) -> frozenset[str]:
+        """Return the nodes that this run keeps jobs off, also those that a process had taken that began it before."""
+        return frozenset(name for name, node in self.occupancy().items() if node.reason == self._reason)
 
     def drain(self, names: Sequence[str], reason: str) -> Draining:
         """Keep new jobs off nodes, also off those with jobs; `reason` is without the prefix of our reasons."""

@@ -9,6 +9,7 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
@@ -55,11 +56,12 @@ def _preview(context: SiteContext, node: NodeState, request: ReinstallRequest) -
 
 
 def run(context: SiteContext, request: ReinstallRequest, control: Control) -> RunResult:
-    """Order the replacement and carry it out; a node that is ordered already is carried on with."""
+    """Order the replacement and carry it out, once in a run; a node that is ordered already is carried on with."""
     node = _listed(context, request)
-    control.require(_preview(context, node, request))
-    if not node.reinstall:
-        _order(context, node, request, control)
+    if not context.ordered_here((node.id,), Kind.REINSTALL_ORDERED):
+        control.require(_preview(context, node, request))
+        if not node.reinstall:
+            _order(context, node, request, control)
     steps = RunRequest(steps=(Step.INSTALL,), limit=(node.name,))
     return bootstrap.run(context, steps, Control(None, control.on_event, control.cancelled))
 

@@ -11,6 +11,7 @@ from clusterctl.edges.site import contents
 from clusterctl.fleet.decisions.decision import Order
 from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.partners import ENOUGH
 from clusterctl.fleet.payloads.decisions import RevalidationOrdered
@@ -77,7 +78,9 @@ def preview(context: SiteContext, request: RevalidateRequest) -> Preview:
 
 
 def run(context: SiteContext, request: RevalidateRequest, control: Control) -> RunResult:
-    """Order the revalidation and carry it out; partners return to the scheduler, a node only once it is gold."""
+    """Order the revalidation, once in a run, and carry it out; partners return to the scheduler, a node only once it
+    is gold.
+    """
     with closing(context.adapters()) as adapters:
         scheduler = adapters.scheduler
         plan = _plan(context, request, scheduler)
@@ -121,12 +124,27 @@ def _lifting(plan: _Plan, order: Order) -> str:
 def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler | None) -> _Plan:
     nodes = tuple(context.named(selected(context, request.nodes)))
     context, because = _with_suite(context, nodes, request)
-    orders = tuple(_decide(context, node, request, because) for node in nodes)
-    for node in nodes:
+    new = _without_order(context, nodes)
+    orders = tuple(_decide(context, node, request, because) for node in new)
+    for node in new:
         _require_idle(node, scheduler, request)
+    if len(new) < len(nodes) and scheduler is not None:
+        _return_partners(context, scheduler, nodes)
     partners = request.partners or _idle_partners(context, nodes, scheduler)
     lifts = _lifted(nodes, scheduler, request)
     return _Plan(context=context, nodes=nodes, orders=orders, partners=partners, because=because, lifts=lifts)
+
+
+def _without_order(context: SiteContext, nodes: Sequence[NodeState]) -> tuple[NodeState, ...]:
+    """Return the nodes that this run has not ordered yet: all, but where another process began it before."""
+    before = context.ordered_here([node.id for node in nodes], Kind.REVALIDATION_ORDERED)
+    return tuple(node for node in nodes if node.id not in before)
+
+
+def _return_partners(context: SiteContext, scheduler: Scheduler, nodes: Sequence[NodeState]) -> None:
+    """Give back the partners that this run had lent when its process was lost: it may choose them again."""
+    lender = PartnerLender(context, scheduler, NAME)
+    lender.give_back(sorted(lender.lent() - {node.name for node in nodes}))
 
 
 def _lifted(nodes: Sequence[NodeState], scheduler: Scheduler | None, request: RevalidateRequest) -> Mapping[str, str]:
@@ -173,12 +191,12 @@ def _decide(context: SiteContext, node: NodeState, request: RevalidateRequest, b
 
 def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Step, ...]:
     """Write the orders on the nodes as they stand now, all or none; return the steps that follow."""
-    journal, since = plan.context.journal, []
+    journal = plan.context.journal
     with claimed(plan.context, plan.nodes) as claims:
-        orders = [_decide(plan.context, journal.state(node.id), request, plan.because) for node in plan.nodes]
-        for order in orders:
+        new = [journal.state(node.id) for node in _without_order(plan.context, plan.nodes)]
+        for order in [_decide(plan.context, node, request, plan.because) for node in new]:
             journal.append(order.events, claim=claims[order.node.id])
-            since.append(journal.state(order.node.id).next_step or Step.BURNIN)
+        since = [journal.state(node.id).next_step or Step.BURNIN for node in plan.nodes]
     steps = list(Step)
     return tuple(steps[min(map(steps.index, since)) :])
 

@@ -374,6 +374,8 @@ def _cancel_queued(context: SiteContext, record: RunRecord) -> Outcome:
         context.journal.append([order])
         return Outcome(node=record.name, text="its worker was asked to stop it")
     try:
+        if not find(context, record.name).active:
+            return Outcome(node=record.name, text="it has ended meanwhile")
         text = "it was cancelled while it waited for a worker"
         ended = RunEnded(exit_code=CancelledError.exit_code, text=text)
         context.journal.append([order, NewEvent(Stream.RUN, record.name, ended)], claim=claim)

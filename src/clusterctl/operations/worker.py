@@ -32,7 +32,7 @@ from clusterctl.fleet.payloads.runs import RunBegun, RunEnded, RunHandedBack, Wo
 from clusterctl.fleet.reach import network
 from clusterctl.operations import runs
 from clusterctl.operations.context import Invocation, SiteContext, open_site
-from clusterctl.operations.detached import carry_out, operation_of, request_of
+from clusterctl.operations.detached import carry_out, ending, operation_of, request_of
 from clusterctl.operations.operation import Control, Event, ignore, lossy
 from clusterctl.operations.run_log import run_log
 from clusterctl.operations.runs import RunRecord, claim_on, this_process
@@ -159,7 +159,7 @@ class Worker:
             approved = record.approved if not record.process else ""
             self._report(run, f"begins: {record.command}, by {record.actor}")
             with self._watched(queue, run, cancelled):
-                self._carry_out(record, claim, Control(approved or None, self.on_event, cancelled))
+                self._carry_out(record, claim, Control(approved or None, self.on_event, cancelled, self.stopping))
 
     def _refused(self, record: RunRecord, claim: Claim) -> RunEnded | None:
         """Return the end of a run that must not begin: cancelled, begun too often, or not what was approved."""
@@ -177,10 +177,9 @@ class Worker:
                 Control(record.approved).require(found)
             finally:
                 context.journal.close()
-        except JournalUnavailableError:
-            raise
-        except ClusterctlError as error:
-            return RunEnded(exit_code=error.exit_code, text=str(error))
+        except Exception as error:  # noqa: BLE001 — it would end one worker after the other, since none has begun the run
+            code, text = ending(error)
+            return RunEnded(exit_code=code, text=text)
         return None
 
     def _carry_out(self, record: RunRecord, claim: Claim, control: Control) -> None:

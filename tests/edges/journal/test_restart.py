@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event, func, select
+from sqlalchemy import Connection, create_engine, event, func, select, text
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
-from clusterctl.edges.journal.database import connect
-from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
+from clusterctl.edges.journal.database import Database, connect
+from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError, JournalUnavailableError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import NodeId
@@ -157,6 +157,27 @@ def test_a_server_that_ends_the_connection_is_waited_for(url: str, reading: bool
     assert (database.read if reading else database.write)(work) == 2
     assert codes == ["57P01"]
     database.engine.dispose()
+
+
+def test_a_thread_without_a_connection_waits_for_one(url: str) -> None:
+    """Where the server is silent, others wait with all connections that a process may have: no error before theirs."""
+    engine = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.05)
+    with ThreadPoolExecutor(1) as threads:
+        with engine.connect():
+            reading = threads.submit(Database(engine).read, lambda connection: connection.scalar(text("SELECT 7")))
+            with pytest.raises(TimeoutError):
+                reading.result(timeout=0.5)
+        assert reading.result() == 7
+    engine.dispose()
+
+
+def test_a_value_that_the_server_refuses_is_no_server_that_is_away(url: str) -> None:
+    """Waiting changes nothing: a worker would begin the run again and again."""
+    book = open_journal(url, StepClock(), Holder("r" * 65))
+    with pytest.raises(EnvironmentBrokenError, match="refuses a value") as refused:
+        book.append([added()])
+    assert not isinstance(refused.value, JournalUnavailableError)
+    book.close()
 
 
 def message(node: str, count: int) -> NewEvent:

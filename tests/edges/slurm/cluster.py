@@ -121,7 +121,8 @@ class SlurmCluster:
         self.wait_for({node: "allocated"})
 
     def end_work(self) -> None:
-        self._run("scancel", "--user=root")
+        if jobs := self._run("squeue", "--noheader", "--format=%i").split():  # of all users, held ones too
+            self._run("scancel", *jobs)
         for job in self.jobs:
             job.wait(PATIENCE_S)
         self.jobs.clear()

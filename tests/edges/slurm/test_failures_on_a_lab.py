@@ -204,7 +204,10 @@ def test_a_training_survives_what_it_can(pool: LabPool, kind: Kind) -> None:
 
 
 def test_the_downtime_adds_up_to_the_wall_clock(pool: LabPool) -> None:
-    """The terms of each run add up to the time from its first start to its last end, as slurmdbd has them."""
+    """The terms of each run add up to the time from its first start to its last end, as slurmdbd has them.
+
+    An attempt that completed has useful time, although its steps take less than the time between two looks.
+    """
     report = json.loads(pool.ordered("report", "--downtime", "-o", "json"))
     assert report["runs"]
     terms = ("startup", "useful", "saving", "lost", "detection", "shutdown", "wait")
@@ -214,7 +217,9 @@ def test_the_downtime_adds_up_to_the_wall_clock(pool: LabPool) -> None:
         begins, ends = zip(*(line.split("|") for line in lines), strict=True)
         clock = (max(map(parsed, ends)) - min(map(parsed, begins))).total_seconds()
         added = sum(one[term] for one in run["attempts"] for term in terms)
-        print(f"\n| {run['name']} | {len(run['attempts'])} | {clock:.0f} | {added:.1f} |")
+        useful = [one["useful"] for one in run["attempts"] if not one["failed"]]
+        print(f"\n| {run['name']} | {len(run['attempts'])} | {clock:.0f} | {added:.1f} | {useful} |")
+        assert all(useful)
         assert added == pytest.approx(clock, abs=CLOCKS_S)
         assert run["elapsed"] == pytest.approx(clock, abs=CLOCKS_S)
 

@@ -6,8 +6,8 @@ Slurm takes such a submission, and lets it wait for the node without end.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from clusterctl.ports.jobs import Submission
 from tests.edges.slurm.cluster import SlurmCluster
 from tests.edges.slurm.job_site import JobSite, eventually, job_site
 from tests.edges.slurm.test_job_watch import KilledAdapters, followed, request
+from tests.edges.slurm.test_user_runs import ordered_by_user
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]  # daemons with time limits
 
@@ -67,6 +68,20 @@ def submissions(slurm: SlurmCluster, comment: str) -> int:
     argv = ["squeue", "--states=all", "-h", "-o", "%k"]
     shown = subprocess.run(argv, env=slurm.environment, check=True, capture_output=True, text=True, timeout=60).stdout
     return [line.strip() for line in shown.splitlines()].count(comment)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosesAtRelease(SlurmJobs):
+    """An administrator acts once, right before a held job gets its nodes."""
+
+    act: Callable[[], None] = lambda: None
+    acted: list[str] = field(default_factory=list)
+
+    def assign(self, job: str, nodes: Sequence[str], deadline: Deadline) -> None:
+        if not self.acted:
+            self.acted.append(job)
+            self.act()
+        SlurmJobs.assign(self, job, nodes, deadline)
 
 
 def waits(job: str) -> bool:
@@ -146,3 +161,16 @@ def test_with_too_few_nodes_the_run_asks(slurm: SlurmCluster, site: JobSite) -> 
         "Give nodes back to the scheduler, then order the run again"
     )
     assert len(found.attempts) == 1
+
+
+def test_a_node_that_closes_before_a_held_job_gets_it(slurm: SlurmCluster, site: JobSite) -> None:
+    """Slurm gives a held job a drained node, too: the second attempt of a user waits in vain, and the third completes."""
+    found = ordered_by_user(site, "pass", lambda: slurm.update("c2", "State=DRAIN", "Reason=disk"))
+
+    def act() -> None:
+        slurm.update("c2", "State=RESUME")
+        slurm.update("c3", "State=DRAIN", "Reason=disk")
+
+    watched = followed(with_jobs(site, ClosesAtRelease(act=act)), found.id)
+    assert watched.outcome is JobOutcome.COMPLETED, watched.reason
+    assert [one.nodes for one in watched.attempts] == [("c1", "c2"), ("c1", "c3"), ("c1", "c2")]

@@ -84,11 +84,11 @@ def token(site: JobSite, user: str, file: Path) -> str:
     return made
 
 
-def states(slurm: SlurmCluster) -> list[list[str]]:
-    """User, state and comment of each job that Slurm knows."""
+def states(slurm: SlurmCluster, run: str) -> list[list[str]]:
+    """User, state and comment of each job of a run that Slurm knows; it keeps those of other tests for minutes."""
     argv = ["squeue", "--states=all", "-h", "-o", "%u|%T|%k"]
     shown = subprocess.run(argv, env=slurm.environment, check=True, capture_output=True, text=True, timeout=60).stdout
-    return [line.split("|") for line in shown.splitlines()]
+    return [line.split("|") for line in shown.splitlines() if f"|clusterctl:{run}:" in line]
 
 
 def test_a_killed_command_of_a_user_ends_nothing(slurm: SlurmCluster, site: JobSite, home: Path) -> None:
@@ -114,19 +114,21 @@ def test_a_killed_command_of_a_user_ends_nothing(slurm: SlurmCluster, site: JobS
         assert (home / "ran-as").read_text().strip() == USER
         (found,) = listed(site.context)
         assert (found.owner, found.actor) == (USER, f"token:{USER}-login")
-        assert {(user, comment) for user, _, comment in states(slurm)} == {
+        assert {(user, comment) for user, _, comment in states(slurm, found.id)} == {
             (USER, f"clusterctl:{found.id}:1"), (USER, f"clusterctl:{found.id}:2"),
         }  # fmt: skip
         (home / "go").touch()
         eventually(lambda: named(site.context, found.id).outcome is not None)
         ended = named(site.context, found.id)
         assert ended.outcome is JobOutcome.COMPLETED, ended.reason
-        eventually(lambda: [state for _, state, comment in states(slurm) if comment.endswith(":2")] == ["CANCELLED"])
+        eventually(
+            lambda: [state for _, state, comment in states(slurm, found.id) if comment.endswith(":2")] == ["CANCELLED"]
+        )
 
 
 def test_a_held_attempt_gets_healthy_nodes(slurm: SlurmCluster, site: JobSite) -> None:
     """After a lost GPU the service releases the user's next job on other nodes: it submits nothing itself."""
-    found = ordered(site, LOSES_ITS_GPU)
+    found = ordered_by_user(site, LOSES_ITS_GPU)
     watched = job_watch.watch(
         replace(site.context, run=new_run_id()), WatchRequest(run=found.id, poll_s=0.3), Control()
     )
@@ -138,23 +140,23 @@ def test_a_held_attempt_gets_healthy_nodes(slurm: SlurmCluster, site: JobSite) -
     assert slurm.states()["c2"] == "drained"
     job = SlurmJobs().job(second.job, Deadline.after(60))
     assert SlurmJobs().names(job.node_list, Deadline.after(60)) == ("c1", "c3")
-    held = [state for _, state, comment in states(slurm) if comment == f"clusterctl:{found.id}:3"]
+    held = [state for _, state, comment in states(slurm, found.id) if comment == f"clusterctl:{found.id}:3"]
     assert held == ["CANCELLED"]
 
 
 def test_a_users_attempt_that_waits_in_vain_gets_other_nodes(slurm: SlurmCluster, site: JobSite) -> None:
     """A node is drained between the choice of nodes and the user's submission: the held job is released on others."""
-    found = ordered(site, "pass", lambda: slurm.update("c2", "State=DRAIN", "Reason=disk"))
+    found = ordered_by_user(site, "pass", lambda: slurm.update("c2", "State=DRAIN", "Reason=disk"))
     watched = job_watch.watch(
         replace(site.context, run=new_run_id()), WatchRequest(run=found.id, poll_s=0.3), Control()
     )
     assert watched.outcome is JobOutcome.COMPLETED, watched.reason
     assert [one.nodes for one in watched.attempts] == [("c1", "c2"), ("c1", "c3")]
-    held = [state for _, state, comment in states(slurm) if comment == f"clusterctl:{found.id}:3"]
+    held = [state for _, state, comment in states(slurm, found.id) if comment == f"clusterctl:{found.id}:3"]
     assert held == ["CANCELLED"]
 
 
-def ordered(site: JobSite, body: str, between: Callable[[], None] = lambda: None) -> SupervisedRun:
+def ordered_by_user(site: JobSite, body: str, between: Callable[[], None] = lambda: None) -> SupervisedRun:
     """A run that root orders as a user does, and submits; `between` happens after its nodes are chosen."""
     wanted = request(site, body, QUICK)
     found = job_orders.order(site.context, "root", wanted, Control())

@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.lease import Lease, kept, sole_claim
+from clusterctl.steps.executor.lease import Lease, kept, repeated, sole_claim
 from tests.steps.fakes import FixedClock, identified
 
 N1, N2 = NodeId("id-n1"), NodeId("id-n2")
@@ -110,6 +110,39 @@ def test_a_controller_that_slept_finds_out_before_it_acts(book: SqlJournal) -> N
     with pytest.raises(ClaimLostError):
         lease.claim(N1)
     assert list(lease.lost) == [N1]
+
+
+def test_a_clock_that_was_set_is_asked_about(book: SqlJournal) -> None:
+    """By it SQLite's claims expire at once, and a virtual machine that was paused notices that time has passed. Set
+    back, it changes nothing.
+    """
+    clock, wall = HandClock(), HandClock()
+    journal = Counting(book, clock)
+    claims = book.claim([N1], "r1").granted
+    fence = Lease(journal, claims, clock, wall).fence([N1])  # type: ignore[arg-type]
+    fence()
+    wall.at -= LEASE_S
+    fence()
+    assert journal.renewals == 1
+    wall.at += 2 * LEASE_S
+    steal(book, claims[N1])
+    with pytest.raises(ClaimLostError):
+        fence()
+
+
+def test_what_is_repeated_goes_on_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever it is: it is logged, and the claims are renewed at the next turn."""
+    turns, over = iter([ValueError("a number that is none"), None]), threading.Event()
+
+    def act() -> bool:
+        if error := next(turns):
+            raise error
+        over.set()
+        return False
+
+    with repeated(act, 0.001, "claims"):
+        assert over.wait(60)
+    assert "claims failed" in caplog.text
 
 
 def test_the_lease_counts_from_before_it_was_asked_for(book: SqlJournal) -> None:

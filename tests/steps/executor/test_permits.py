@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -17,11 +18,12 @@ from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.stagger import Stagger
-from clusterctl.ports import Deadline
+from clusterctl.ports import ClaimOwner, Deadline, Journal
 from clusterctl.steps.executor.permits import (
     POLL_S,
     NodePermits,
     NoPermitError,
+    PermitPool,
     PowerPools,
     install_pool,
     maas_pool,
@@ -62,6 +64,31 @@ def test_no_more_than_the_cap_over_two_runs(url: str) -> None:
             pytest.fail("the cap was passed")
     with second.taken(9, over()) as five:
         assert five == 5
+
+
+class Slow:
+    """A journal in which another run takes permits after this one has looked how many are free."""
+
+    def __init__(self, book: SqlJournal, other: PermitPool) -> None:
+        self._book, self._other = book, other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._book, name)
+
+    def owners(self, prefix: str) -> tuple[ClaimOwner, ...]:
+        found = self._book.owners(prefix)
+        self._other.take(3)
+        return found
+
+
+def test_two_runs_that_look_at_once_pass_no_pace(url: str) -> None:
+    """While the subnet manager is busy, 4 of 16 hosts may reboot; the other run has 3 of them by the time this one
+    takes its own.
+    """
+    book = journal(url)
+    other = reboot_pool(book, 16, pace=lambda _at_most: 4)
+    pool = reboot_pool(cast("Journal", Slow(book, other)), 16, pace=lambda _at_most: 4)
+    assert len(pool.take(4)) == 1
 
 
 def test_a_thread_waits_until_another_has_finished(url: str) -> None:

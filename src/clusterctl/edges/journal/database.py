@@ -18,7 +18,8 @@ from sqlalchemy import Connection, Engine, create_engine, func, inspect, make_ur
 from sqlalchemy import column as sql_column
 from sqlalchemy import event as sql_event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from clusterctl.edges.journal import claims
 from clusterctl.edges.journal.integrity import JournalDamagedError
@@ -192,6 +193,12 @@ def explained(where: str) -> Iterator[None]:
                 where=where,
                 remedy="check the disk under it, then run clusterctl journal restore with the last backup",
             ) from None
+        if isinstance(error, DataError):
+            raise EnvironmentBrokenError(
+                f"the journal's database refuses a value: {cause}",
+                where=where,
+                remedy="report this with the run's log; nothing half-done was recorded",
+            ) from None
         raise JournalUnavailableError(
             f"the journal's database failed: {cause}",
             where=where,
@@ -209,6 +216,8 @@ def _cause(error: SQLAlchemyError) -> str:
 
 def _is_away(error: Exception) -> bool:
     """Return True where the server went away in the middle, or accepts no connection (yet)."""
+    if isinstance(error, PoolTimeoutError):  # all of our connections wait for it
+        return True
     if not isinstance(error, DBAPIError):
         return False
     code = getattr(error.orig, "sqlstate", None) or ""

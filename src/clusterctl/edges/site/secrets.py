@@ -53,8 +53,11 @@ def _from_program(ref: SecretRef, folder: Path, field: str) -> str:
     return from_sops(folder / (ref.sops or ""), ref.sops_key, field)
 
 
-def private_text(file: Path, field: str) -> str:
-    """Return the content of a file that only its owner may read. Owner and mode are those of the file that is read."""
+def private_text(file: Path, field: str, source: str = "") -> str:
+    """Return the content of a file that only its owner may read. Owner and mode are those of the file that is read.
+
+    `source`: where an operator gets the secret, for the remedy.
+    """
 
     def check(found: os.stat_result) -> None:
         mode = stat.S_IMODE(found.st_mode)
@@ -65,7 +68,7 @@ def private_text(file: Path, field: str) -> str:
             raise UsageError(f"{file} has mode {mode:04o}: others may read it", where=field, remedy=f"chmod 600 {file}")
 
     if _is_absent(file):
-        remedy = f"write the secret into it, and make it readable for its owner alone: chmod 600 {file}"
+        remedy = f"write the secret into it{source}, and make it readable for its owner alone: chmod 600 {file}"
         raise UsageError(f"{file} does not exist", where=field, remedy=remedy)
     text = decoded(read_bytes(_behind_links(file, field), field, check=check, follow=False), file).strip()
     if not text:

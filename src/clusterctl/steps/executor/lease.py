@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -11,6 +12,8 @@ from contextlib import contextmanager, suppress
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, UsageError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Journal
+
+log = logging.getLogger(__name__)
 
 RENEW = 0.25
 """The part of the lease after which it is renewed."""
@@ -28,17 +31,23 @@ class Lease:
     """The claims of one run. Thread-safe.
 
     A run that was suspended, or lost its connection to the database, finds out here before it acts: its last renewal is
-    too old then, and it renews again.
+    too old then, and it renews again. `wall`: the clock of the day, which shows what `now` cannot: that a virtual
+    machine was paused, and that the clock was set, by which SQLite's claims expire.
     """
 
     def __init__(
-        self, journal: Journal, claims: Mapping[NodeId, Claim], now: Callable[[], float] = boot_seconds
+        self,
+        journal: Journal,
+        claims: Mapping[NodeId, Claim],
+        now: Callable[[], float] = boot_seconds,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._journal = journal
         self._held = dict(claims)
         self._lost: dict[NodeId, str] = {}
         self._now = now
-        self._confirmed = -math.inf
+        self._wall = wall
+        self._confirmed = self._confirmed_wall = -math.inf
         self._closed = False
         self._lock = threading.RLock()
 
@@ -116,13 +125,13 @@ class Lease:
             self._closed = True
 
     def _age(self) -> float:
-        return self._now() - self._confirmed
+        return max(self._now() - self._confirmed, self._wall() - self._confirmed_wall)
 
     def _renew(self) -> None:
-        asked = self._now()
+        asked, wall = self._now(), self._wall()
         for node, words in self._journal.renew(self._held.values()).items():
             self.lose(node, words)
-        self._confirmed = asked
+        self._confirmed, self._confirmed_wall = asked, wall
 
 
 @contextmanager
@@ -163,12 +172,20 @@ def kept(journal: Journal, claims: Mapping[NodeId, Claim], lost: Callable[[], No
 
 @contextmanager
 def repeated(act: Callable[[], bool], seconds: float, name: str) -> Iterator[None]:
-    """Call `act` in a thread of this name, every so many seconds, for the time or until it returns False."""
+    """Call `act` in a thread of this name, every so many seconds, for the time or until it returns False.
+
+    What it raises is logged, and it is called again: without the thread the run would lose its claims, or see no
+    request to stop.
+    """
     ended = threading.Event()
 
     def turns() -> None:
-        while not ended.wait(seconds) and act():
-            pass
+        goes_on = True
+        while goes_on and not ended.wait(seconds):
+            try:
+                goes_on = act()
+            except Exception:
+                log.exception("%s failed, and goes on", name)
 
     thread = threading.Thread(target=turns, name=name, daemon=True)
     thread.start()

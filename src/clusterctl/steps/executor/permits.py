@@ -81,11 +81,13 @@ class PermitPool:
         prefix = f"{self.kind} permit "
         taken = {owner.subject for owner in self.journal.owners(prefix) if owner.live}
         free = [name for number in range(1, self.at_most + 1) if (name := f"{prefix}{number}") not in taken]
-        wanted = min(wanted, self.pace(self.at_most) - len(taken))
+        left = self.pace(self.at_most) - len(taken)
         run = f"{self.kind}-{uuid4().hex[:12]}"  # for the journal each call is a run: a run may claim what it has again
         granted: dict[NodeId, Claim] = {}
-        while free and (missing := wanted - len(granted)) > 0:
-            granted |= self.journal.claim(map(NodeId, free[:missing]), run).granted
+        while free and (missing := min(wanted, left) - len(granted)) > 0:
+            claims = self.journal.claim(map(NodeId, free[:missing]), run)
+            granted |= claims.granted
+            left -= len(claims.refused)  # another run was faster
             free = free[missing:]
         return granted
 
