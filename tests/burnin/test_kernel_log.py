@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,10 @@ def test_a_healthy_log_compiles_no_pattern_that_only_unknown_messages_need() -> 
     rules = shipped_rules()
     all_patterns = {pattern for rule in rules.rules for pattern in rule.patterns} | {*rules.suspicious, *rules.needed}
     assert compiled.cache_info().currsize * 3 < len(all_patterns)
+    absent = next(pieces[-1] for rule in rules.rules for pieces in rule.pieces if "bnxt_en" in pieces[0] and pieces[1:])
+    before = compiled.cache_info().misses
+    compiled(absent)
+    assert compiled.cache_info().misses == before + 1, "no message is of such an adapter"
     assert found(append("mlx5_core 0000:18:00.0: a new kind of error", level="err"))[0].verdict is Verdict.INCONCLUSIVE
 
 
@@ -204,6 +209,19 @@ def test_a_rule_names_its_words() -> None:
         for text in texts:
             if any(re.search(pattern, text) for pattern in rule.patterns):
                 assert any(word in text for word in rule.words), (rule.cause, text)
+
+
+def test_the_pieces_of_a_pattern_fit_where_the_pattern_does() -> None:
+    """The same labelled lines, with the same part; a piece that no message has reached is not compiled."""
+    texts = {text for file in LINES.glob("*.txt") for case in cases(file) for text in case.messages}
+    for rule in shipped_rules().rules:
+        for pattern, pieces in zip(rule.patterns, rule.pieces, strict=True):
+            if pieces == (pattern,):
+                continue
+            whole, one = re.compile(pattern), replace(rule, words=("",), patterns=(pattern,), pieces=(pieces,))
+            for text in texts:
+                fits = whole.search(text)
+                assert one.part(text) == (fits and (fits.groupdict().get("part") or "")), (pattern, text)
 
 
 @pytest.mark.parametrize("filler", ["a", " ", "0", "nvme0n1", "(", "sda ", "0000:00:00.0 ", "error, ", "A"])

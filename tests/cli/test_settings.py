@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from clusterctl.edges import redfish
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Inventory, Serial, Stage, Step
-from clusterctl.operations import site_adapters
 from clusterctl.operations.context import open_site
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.healthy import build
@@ -80,7 +80,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    monkeypatch.setattr(site_adapters, "RedfishBmcs", partial(RedfishBmcs, timing=PACE))
+    monkeypatch.setattr(redfish, "RedfishBmcs", partial(RedfishBmcs, timing=PACE))
     machines = []
     for number in range(1, 5):
         made = build(number, LAYOUT, PASSWORD, rails=1, vendor=Vendor.DELL)

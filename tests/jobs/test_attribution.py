@@ -291,6 +291,23 @@ def test_causes_that_one_line_names(line: str, rule: str, layer: Layer, action: 
     assert (found.cause.rule, found.cause.layer, found.cause.action) == (rule, layer, action)
 
 
+def test_a_message_of_lustre_is_no_exception() -> None:
+    """Lines of Lustre and its network look like one: they blame the storage in a job's log, too."""
+    for line in (
+        "LNetError: 2345:0:(o2iblnd_cb.c:3380:kiblnd_check_txs_locked()) Timed out tx: active_txs, 0 seconds",
+        "LustreError: 167-0: lfs-MDT0000-mdc-ffff: This client was evicted by lfs-MDT0000",
+    ):
+        found = explain(line)
+        assert found is not None
+        assert found.blame.layer is Layer.STORAGE
+
+
+def test_a_port_that_is_taken_is_tried_again() -> None:
+    line = "[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address."
+    found = judged(job("n1", 0, line, rank=0)).cause
+    assert (found.layer, found.action) == (Layer.APPLICATION, JobAction.RESTART)
+
+
 def test_the_framework_is_restarted_once() -> None:
     line = "Forward order differs across ranks: rank 0 is all-gathering"
     past = EarlierFailure(job="6", rule="forward_order")

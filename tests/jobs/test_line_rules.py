@@ -79,6 +79,9 @@ def test_most_rules_have_a_real_line() -> None:
         ("NET/IB : Got completion from peer 10.0.0.1<1> with status=5 opcode=0 len=0 vendor err 244", "ib_flush"),
         ("Got completion from peer 10.0.0.1<1> with status=13 opcode=0 len=0 vendor err 135", "ib_peer_stalled"),
         ("/var/spool/slurmd/job123/slurm_script: line 12: torchrun: command not found", "no_program"),
+        ("bash: line 1: python: command not found", "no_program"),
+        ("/usr/bin/python3: No module named torch", "no_program"),
+        ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "peer_ended"),
         ("RuntimeError: Forward order differs across ranks: rank 0 is all-gathering 3 parameters", "forward_order"),
     ],
 )

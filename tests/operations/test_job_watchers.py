@@ -15,6 +15,7 @@ from clusterctl.fleet.payloads.runs import ProcessIdentity, RunBegun, RunEnded
 from clusterctl.operations import runs
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_inputs import JobRunRequest
+from clusterctl.operations.job_run import claim_of
 from clusterctl.operations.job_watchers import PAUSE, keep_watched, latest_watcher, require_watcher
 from clusterctl.operations.runs import RunState
 from tests.edges.slurm.job_site import job_site
@@ -83,6 +84,20 @@ def test_a_watcher_that_is_gone_is_started_again_after_a_pause(
     assert keep_watched(context, watchers, LaterClock(PAUSE)) == (RUN,)
     assert watchers.runs == [RUN, RUN]
     assert keep_watched(context, watchers, LaterClock(PAUSE)) == ()
+
+
+def test_a_watcher_on_a_machine_that_is_lost_is_started_elsewhere(context: SiteContext) -> None:
+    """Nothing is known of its process; while it lives, it has the claim on the run."""
+    watchers = WrittenOrders()
+    elsewhere = replace(runs.this_process(), host="other", boot="another boot", machine="another machine")
+    end(context, require_watcher(context, RUN, watchers).name, elsewhere)
+    subject = claim_of(RUN)
+    claim = context.journal.claim([subject], "its run").granted[subject]
+    assert keep_watched(context, watchers, LaterClock(2 * PAUSE)) == ()
+    context.journal.release([claim])
+    assert keep_watched(context, watchers) == (), "it has just begun"
+    assert keep_watched(context, watchers, LaterClock(2 * PAUSE)) == (RUN,)
+    assert watchers.runs == [RUN, RUN]
 
 
 def test_runs_that_need_no_watcher_get_none(context: SiteContext) -> None:

@@ -1051,8 +1051,8 @@ RULES = (
             r"^(?:%nic%|%hba%) %pci%: probe with driver \S+ failed",
             r"^(?=%nic%)%side%%nic%: .*%dead%",
             r"^(?=%nic%)%side%%nic%: .*%start%",
-            r"^bnx2x: %side%\[\w+:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%|\bCan.t load firmware)",
-            r"^%side%\[qed\w*:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%)",
+            r"^(?=bnx2x: )bnx2x: %side%\[\w+:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%|\bCan.t load firmware)",
+            r"^(?=\[qed)%side%\[qed\w*:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%)",
         ),
         cause="a network adapter's driver reports that the adapter fails",
         remedy="power the node off and on; if it comes back, update the adapter's firmware, then replace it",
@@ -1219,13 +1219,28 @@ RULES = (
 def shipped_rules() -> KernelLogRules:
     """Return the rules, with the names in their patterns replaced."""
     return KernelLogRules(
-        tuple(replace(rule, patterns=tuple(map(_with_names, rule.patterns))) for rule in RULES),
+        tuple(map(_prepared, RULES)),
         tuple(map(_with_names, SUSPICIOUS)),
         tuple(map(_with_names, NEEDED)),
     )
 
 
 _NAME = re.compile(r"%(\w+)%")
+_LOOKAHEADS = re.compile(r"\^(\(\?=[^()]*\))?(%side%)?")
+"""What patterns begin with that looks ahead only: pieces of their own (`Rule.pieces`)."""
+
+
+def _prepared(rule: Rule) -> Rule:
+    """Return the rule with the names in its patterns replaced, and with their pieces."""
+    pieces = tuple(tuple(map(_with_names, _pieces(pattern))) for pattern in rule.patterns)
+    return replace(rule, patterns=tuple(map(_with_names, rule.patterns)), pieces=pieces)
+
+
+def _pieces(pattern: str) -> tuple[str, ...]:
+    begin = _LOOKAHEADS.match(pattern)
+    if begin is None:
+        return (pattern,)
+    return tuple(f"^{piece}" for piece in (*filter(None, begin.groups()), pattern[begin.end() :]))
 
 
 def _with_names(pattern: str) -> str:

@@ -13,7 +13,9 @@ from clusterctl.fleet.finding import Verdict
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What messages of one class mean. `kind` is the kind of part that the finding is about; `blame` is set where a job
-    that fails with the message has another layer to blame than `kind` and `verdict` give.
+    that fails with the message has another layer to blame than `kind` and `verdict` give. `pieces`: each pattern, in
+    regular expressions that must all match: the first at the beginning of the message, the last one anywhere. Those
+    after one that does not match are not compiled: a whole pattern takes up to 6 ms.
     """
 
     kind: str
@@ -23,6 +25,7 @@ class Rule:
     cause: str
     remedy: str = ""
     blame: Blame | None = None
+    pieces: tuple[tuple[str, ...], ...] = ()
 
     @property
     def blamed(self) -> Blame:
@@ -38,8 +41,10 @@ class Rule:
         """Return the part that the message names, empty where it names none; None where the rule does not fit."""
         if not any(word in text for word in self.words):
             return None
-        for pattern in self.patterns:
-            if match := compiled(pattern).search(text):
+        for *before, last in self.pieces or zip(self.patterns, strict=True):
+            if not all(compiled(piece).match(text) for piece in before):
+                continue
+            if match := compiled(last).search(text):
                 return match.groupdict().get("part") or ""
         return None
 

@@ -130,7 +130,8 @@ def _print(found: Mapping[str, Any]) -> None:
     name = f"job {found['job']}: " if found["job"] else ""
     seen = "no failure is seen" if cause["rule"] == "running" else cause["failure"]
     echo(f"{name}{seen}, {cause['layer']}, {cause['certainty']}")
-    _field("cause", cause["cause"])
+    if cause["cause"]:
+        _field("cause", cause["cause"])
     if cause["suspects"]:
         _field("suspects", "; ".join(_suspect(suspect) for suspect in cause["suspects"][:8]))
     if cause["at"]:

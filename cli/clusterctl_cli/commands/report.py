@@ -110,7 +110,7 @@ def _downtime(context: SiteContext, options: ReportOptions, form: str) -> str:
 
     if form == "html":
         raise UsageError("the downtime has no format html", where="--format", remedy="give md, json or yaml")
-    since = parse_past(options.since, current_time(), where="--since") if options.since else None
+    since = parse_past(options.since, current_time(), where="--since") if options.since is not None else None
     days = options.repair / 86_400 if options.repair else 7.0
     request = DowntimeRequest(since=since, nodes=options.for_nodes, repair_days=days)
     found = downtime_report(context, request)

@@ -273,7 +273,11 @@ def programs(case: Case) -> Iterator[Candidate]:
         yield _of_a_framework(case, one)
     if exceptions and not own:
         yield _exception(exceptions)
-    for one in case.of_rules("ib_remote_access", "nccl_usage", "no_program", "slurm_step_refused")[:1]:
+    for one in case.of_rules("port_in_use")[:1]:
+        yield replace(_from("error_of_a_program", one), action=JobAction.RESTART)
+    for one in case.of_rules("ib_remote_access", "nccl_usage", "no_program", "slurm_step_refused", "slurm_job_refused")[
+        :1
+    ]:
         yield replace(_from("error_of_a_program", one), action=JobAction.STOP)
 
 

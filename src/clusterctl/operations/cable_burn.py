@@ -158,8 +158,7 @@ def run(context: SiteContext, request: CableBurnRequest, control: Control) -> Ca
         control.require(preview(context, request))
     with (
         closing(context.adapters()) as adapters,
-        sole_claim(context.journal, CLAIM, context.run) as claim,
-        kept(context.journal, {CLAIM: claim}, control.cancelled.set),
+        sole_claim(context.journal, CLAIM, context.run, control.cancelled.set) as claim,
     ):
         chosen = _chosen(context, adapters, request)
         stuck: dict[str, str] = {}

@@ -86,11 +86,11 @@ def suite_of(suite: Suite, *, idle: bool) -> tuple[Suite, tuple[str, ...]]:
 
 def run(context: SiteContext, request: CheckRequest, control: Control) -> CheckResult:
     """Check the nodes, many at a time. What is wrong with one of them is its own finding."""
-    nodes = context.states(selected(context, request.nodes))
-    suite, left_out = suite_of(contents.suite(context.site), idle=request.idle)
-    with closing(context.adapters(Access.READ)) as adapters:
-        checker = StepFactory(context, adapters, control.cancelled, read_only=True).node_checker(suite)
-        with collector_paused():
+    with collector_paused():  # one collection of all that a command has loaded takes 80 ms
+        nodes = context.states(selected(context, request.nodes))
+        suite, left_out = suite_of(contents.suite(context.site), idle=request.idle)
+        with closing(context.adapters(Access.READ)) as adapters:
+            checker = StepFactory(context, adapters, control.cancelled, read_only=True).node_checker(suite)
             found = _check_all(context, checker, nodes, control)
     return CheckResult(nodes=found, left_out=left_out, cancelled=control.cancelled.is_set())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
@@ -33,7 +33,7 @@ from clusterctl.operations.host_configuration import driver_of, role_variables
 from clusterctl.operations.known_hosts import KnownHosts
 from clusterctl.operations.known_serials import KnownSerials
 from clusterctl.operations.site_facts import never_installed, state_dir
-from clusterctl.ports import Deadline, HostAddress
+from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin.campaigns import CampaignStore
@@ -97,6 +97,16 @@ def subnet_manager_pace(context: SiteContext) -> SubnetManagerPace | None:
     if not fabric.sminfo:
         return None
     return SubnetManagerPace(SminfoReader(fabric.sminfo), fabric.sm_busy, context.on_wait)
+
+
+@dataclass(frozen=True, slots=True)
+class _BmcsAtFirstUse:
+    """Meets `Bmcs`. The Redfish client takes 0.1 s to load, and checks of healthy nodes ask no BMC."""
+
+    adapters: Adapters
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
+        return self.adapters.bmcs.open(address, deadline)
 
 
 class StepFactory:
@@ -342,7 +352,7 @@ class StepFactory:
 
     @cached_property
     def _bmc_probe(self) -> BmcProbe:
-        return BmcProbe(self._adapters.bmcs, self._site.bmc_address)
+        return BmcProbe(_BmcsAtFirstUse(self._adapters), self._site.bmc_address)
 
     @cached_property
     def _known_hosts(self) -> KnownHosts:

@@ -125,7 +125,7 @@ def report_markdown(found: DowntimeReport, site: str) -> str:
     """Return the report as Markdown."""
     lines = [f"# Downtime of {site}", ""]
     if not found.found.runs:
-        lines += ["No supervised run has ended an attempt (`clusterctl job run`).", ""]
+        lines += ["No supervised run of this time has ended an attempt (`clusterctl job run`).", ""]
     for one in found.found.runs:
         lines += [*_run_lines(one), ""]
     lines += [*_fleet_lines(found), ""]

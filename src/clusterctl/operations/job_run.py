@@ -36,7 +36,7 @@ from clusterctl.operations.job_runs import listed, named
 from clusterctl.operations.operation import Control, Effect, Event, Preview, current_time
 from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.jobs import Jobs
-from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.steps.executor.lease import sole_claim
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +46,15 @@ BY_USER = timedelta(minutes=10)
 """So long after the order of a run that its user submits, its first job must be there."""
 
 
+def claim_of(run: str) -> NodeId:
+    """Return the subject of the claim that its watcher holds."""
+    return NodeId(f"job {run}")
+
+
 @contextmanager
 def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
     """Act on a run as the only process for the time. Raises `UsageError` where another one does."""
-    subject = NodeId(f"job {run}")
-    with (
-        sole_claim(context.journal, subject, context.run) as claim,
-        kept(context.journal, {subject: claim}, control.cancelled.set),
-    ):
+    with sole_claim(context.journal, claim_of(run), context.run, control.cancelled.set) as claim:
         yield claim
 
 

@@ -17,10 +17,11 @@ from clusterctl.jobs.supervision import JobOutcome, SupervisedRun
 from clusterctl.operations import detached, runs
 from clusterctl.operations.context import Invocation, SiteContext, open_site
 from clusterctl.operations.job_orders import open_runs
+from clusterctl.operations.job_run import claim_of
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_watch import POLL_S, WatchRequest, watch
 from clusterctl.operations.operation import Control, Effect, Preview, Result
-from clusterctl.operations.runs import RunRecord
+from clusterctl.operations.runs import RunRecord, RunState
 from clusterctl.ports import Clock
 
 NAME = "job watch"
@@ -54,10 +55,10 @@ def run(context: SiteContext, request: WatcherRequest, control: Control) -> Resu
     return Result(operation=NAME, stopped="" if found.outcome is JobOutcome.COMPLETED else found.reason)
 
 
-def require_watcher(context: SiteContext, run: str, order: Order = detached.order) -> RunRecord:
+def require_watcher(context: SiteContext, run: str, order: Order = detached.order, clock: Clock = CLOCK) -> RunRecord:
     """Return the watcher of a run, which is started where there is none; its events have the context's user."""
     found = latest_watcher(context, run)
-    if found is not None and found.active:
+    if found is not None and _works(context, found, run, clock):
         return found
     return order(context, WatcherRequest(run=run), detached.Origin(command=NAME))
 
@@ -79,7 +80,7 @@ def keep_watched(context: SiteContext, order: Order = detached.order, clock: Clo
     for one in found:
         opened = open_site(context.site.folder, Invocation(actor=one.actor, command=NAME))
         try:
-            require_watcher(replace(opened, connect=context.connect), one.id, order)
+            require_watcher(replace(opened, connect=context.connect), one.id, order, clock)
         finally:
             opened.journal.close()
     return tuple(one.id for one in found)
@@ -89,4 +90,13 @@ def _is_without_watcher(context: SiteContext, run: SupervisedRun, clock: Clock) 
     last = latest_watcher(context, run.id)
     if last is None:
         return True
-    return not last.active and clock.now() - (last.ended or last.ordered) >= PAUSE
+    works = _works(context, last, run.id, clock)
+    return not works and clock.now() - (last.ended or last.ordered) >= PAUSE
+
+
+def _works(context: SiteContext, watcher: RunRecord, run: str, clock: Clock) -> bool:
+    """Return whether the watcher is at work: it has the claim on the run. Its machine may be lost for good."""
+    if watcher.state is not RunState.RUNNING or watcher.began is None or clock.now() - watcher.began < PAUSE:
+        return watcher.active
+    subject = claim_of(run)
+    return any(owner.live and owner.subject == subject for owner in context.journal.owners(subject))

@@ -21,7 +21,6 @@ from clusterctl.operations.operation import Control
 from clusterctl.ports import Claim
 from clusterctl.site.ufm import WatchSettings
 from clusterctl.steps.cable.link_health import UNREADABLE
-from clusterctl.steps.executor.lease import kept
 
 MOST_BURNS = 3
 """So often a link is burned after it was enabled, until a burn has proven it: hosts get no jobs meanwhile."""
@@ -33,7 +32,7 @@ Burn = Callable[[SiteContext, CableBurnRequest, Control], CableBurnResult]
 
 @dataclass(frozen=True, slots=True)
 class LinkBurner:
-    """Burns enabled links, under the claim of the fabric. `burn`: `operations.cable_burn.run`."""
+    """Burns enabled links under its caller's claim on the fabric. `burn`: `operations.cable_burn.run`."""
 
     context: SiteContext
     settings: WatchSettings
@@ -80,15 +79,14 @@ class LinkBurner:
             within_s=float(_WITHIN * self.settings.burn_s),
         )
         journal, cancelled = self.context.journal, self.control.cancelled
-        with kept(journal, {self.claim.node: self.claim}, cancelled.set):
-            try:
-                result = self.burn(self.context, request, Control(None, self.control.on_event, cancelled))
-            except UNREADABLE as error:
-                stuck: Mapping[str, str] = {}
-                found = {one: _unproven(error.message, request.stage_s) for one in links}
-            else:
-                stuck = result.stuck
-                found = {one: self._judged(one, result, request.stage_s) for one in links}
+        try:
+            result = self.burn(self.context, request, Control(None, self.control.on_event, cancelled))
+        except UNREADABLE as error:
+            stuck: Mapping[str, str] = {}
+            found = {one: _unproven(error.message, request.stage_s) for one in links}
+        else:
+            stuck = result.stuck
+            found = {one: self._judged(one, result, request.stage_s) for one in links}
         events = [NewEvent(Stream.FABRIC, port_name(one.port), burned) for one, burned in found.items()]
         if not cancelled.is_set():
             journal.append(events, claim=self.claim)

@@ -175,7 +175,8 @@ def preview_disable(context: SiteContext, request: DisableRequest) -> Preview:
 def run_disable(context: SiteContext, request: DisableRequest, control: Control) -> DisableResult:
     """Disable the ports, after those that a stopped run had begun to disable; `skipped` are the refused links."""
     deadline = Deadline.after(request.deadline_s, control.cancelled)
-    with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
+    alone = sole_claim(context.journal, CLAIM, context.run, control.cancelled.set)
+    with closing(context.adapters()) as adapters, alone as claim:
         plan = _disable_plan(context, adapters, request, deadline)
         control.require(plan.preview().of(request))
         isolator = port_isolator(context, adapters, claim)
@@ -299,7 +300,8 @@ def preview_enable(context: SiteContext, request: EnableRequest) -> Preview:
 def run_enable(context: SiteContext, request: EnableRequest, control: Control) -> Result:
     """Enable the ports, watch their counters, and disable those again that are not proven healthy."""
     limits, deadline = limits_for(context.site, request.limits), Deadline.after(request.deadline_s, control.cancelled)
-    with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
+    alone = sole_claim(context.journal, CLAIM, context.run, control.cancelled.set)
+    with closing(context.adapters()) as adapters, alone as claim:
         ports = _disabled_ports(context, request)
         control.require(_enable_preview(ports).of(request))
         proof = _Proof(context, adapters, port_isolator(context, adapters, claim), limits, control)

@@ -34,7 +34,7 @@ from clusterctl.operations.selection import selected_names
 from clusterctl.operations.serial import from_data, to_data
 from clusterctl.operations.site_facts import require_scheduler
 from clusterctl.operations.trust import notices
-from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.steps.executor.lease import sole_claim
 
 NAME = "maintain"
 _TOUCHED = (Turn.CHANGING, Turn.DONE, Turn.FAILED)
@@ -118,10 +118,7 @@ def run(context: SiteContext, request: MaintainRequest, control: Control) -> Res
     control.require(_preview(context, request, _prepare(context, request)))
     context.describe()
     plan = request.plan
-    with (
-        sole_claim(context.journal, claim_of(plan.name), context.run) as claim,
-        kept(context.journal, {claim_of(plan.name): claim}, control.cancelled.set),
-    ):
+    with sole_claim(context.journal, claim_of(plan.name), context.run, control.cancelled.set) as claim:
         progress = _begun(context, request)
         site = changed_site(context.site, plan, progress.names, back=request.back)
         changing = replace(context, site=site)

@@ -38,7 +38,7 @@ from clusterctl.operations.site_facts import require_scheduler, state_dir
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 from clusterctl.site.scheduling import NightlySettings, zone_named
-from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.steps.executor.lease import sole_claim
 
 NAME = "burnin nightly"
 NIGHTLY = "nightly"
@@ -163,10 +163,7 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
     tonight = replace(context, site=tonights(context.site, policy))
     contents.suite(tonight.site)
     opening = _opening(window, CLOCK.now())
-    with (
-        sole_claim(context.journal, CLAIM, context.run) as claim,
-        kept(context.journal, {CLAIM: claim}, control.cancelled.set),
-    ):
+    with sole_claim(context.journal, CLAIM, context.run, control.cancelled.set):
         return _take_turns(tonight, policy, opening, control)
 
 

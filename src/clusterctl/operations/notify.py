@@ -26,7 +26,7 @@ from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.notify import Notifier
 from clusterctl.site.notify import NotifySettings
-from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.steps.executor.lease import sole_claim
 
 log = logging.getLogger(__name__)
 
@@ -137,10 +137,7 @@ def _send(
     context: SiteContext, notifier: Notifier, settings: NotifySettings, deadline: Deadline
 ) -> Iterator[SentMessage]:
     lost = threading.Event()
-    with (
-        sole_claim(context.journal, CLAIM, context.run) as claim,
-        kept(context.journal, {CLAIM: claim}, lost.set),
-    ):
+    with sole_claim(context.journal, CLAIM, context.run, lost.set) as claim:
         for listed in context.journal.incidents(unfinished=True):
             state = incidents.current(context, listed.id)  # what was listed may be minutes old
             for channel, delivery in state.deliveries.items():

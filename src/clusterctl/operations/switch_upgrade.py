@@ -140,8 +140,7 @@ class SwitchSoftware:
         journal = self.context.journal
         with (
             closing(self.context.adapters()) as adapters,
-            sole_claim(journal, CLAIM, self.context.run) as claim,
-            kept(journal, {CLAIM: claim}, control.cancelled.set),
+            sole_claim(journal, CLAIM, self.context.run, control.cancelled.set) as claim,
         ):
             control.require(self.preview(request))
             return _Run(self, request, control, adapters, claim).run()

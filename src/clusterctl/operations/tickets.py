@@ -45,7 +45,7 @@ from clusterctl.operations.reports import site_work_orders
 from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.tickets import Ticket, Tickets
 from clusterctl.site.tickets import TicketSettings
-from clusterctl.steps.executor.lease import Lease, boot_seconds, kept, sole_claim
+from clusterctl.steps.executor.lease import Lease, boot_seconds, sole_claim
 
 log = logging.getLogger(__name__)
 
@@ -108,10 +108,7 @@ def run(
     system = tickets or _system(context, settings)
     changed = incidents.update(context)
     cancelled = threading.Event()
-    with (
-        sole_claim(context.journal, CLAIM, context.run) as claim,
-        kept(context.journal, {CLAIM: claim}, cancelled.set),
-    ):
+    with sole_claim(context.journal, CLAIM, context.run, cancelled.set) as claim:
         lease = Lease(context.journal, {CLAIM: claim}, now)
         deadline = Deadline.after(SECONDS, cancelled).fenced(lease.fence([CLAIM]))
         work = _Sync(context, settings, system, sheet, settle, claim, deadline)

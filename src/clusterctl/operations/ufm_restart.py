@@ -23,7 +23,7 @@ from clusterctl.operations.fabric_managers import ModelReading, compared
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.ports import Claim, Clock, Deadline, LinkModel, ManagerService
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
-from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.steps.executor.lease import sole_claim
 
 NAME = "fabric restart"
 SUBJECT = "ufm"
@@ -64,10 +64,7 @@ class UfmRestart:
     def run(self, request: RestartRequest, control: Control) -> Result:
         """Restart UFM, and wait until it has the fabric. Return whether it has, as its outcome."""
         journal = self.context.journal
-        with (
-            sole_claim(journal, CLAIM, self.context.run) as claim,
-            kept(journal, {CLAIM: claim}, control.cancelled.set),
-        ):
+        with sole_claim(journal, CLAIM, self.context.run, control.cancelled.set) as claim:
             control.require(self.preview(request))
             if not self._begun():
                 self._restart(request, claim, control)

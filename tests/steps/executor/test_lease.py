@@ -12,9 +12,9 @@ from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.ports import Claim, Claims, Deadline, Journal
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.lease import Lease, kept, repeated, sole_claim
+from clusterctl.steps.executor.lease import Lease, repeated, sole_claim
 from tests.steps.fakes import FixedClock, identified
 
 N1, N2 = NodeId("id-n1"), NodeId("id-n2")
@@ -48,6 +48,9 @@ class Counting:
         lost = self._book.renew(claims)
         self.renewed.release()
         return lost
+
+    def claim(self, nodes: Iterable[NodeId], run: str) -> Claims:
+        return self._book.claim(nodes, run)
 
     def release(self, claims: Iterable[Claim], rest_s: float = 0.0) -> None:
         self._book.release(claims, rest_s)
@@ -202,10 +205,9 @@ def test_an_intent_that_is_refused_is_remembered(book: SqlJournal) -> None:
 def test_a_sole_claim_that_is_lost_is_reported_once(tmp_path: Path) -> None:
     """The controller slept for longer than the lease, and another run has the claim."""
     lost, book = threading.Event(), open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1", lease_s=0.02))
-    with sole_claim(book, N1, "r1") as claim:
+    with sole_claim(book, N1, "r1", lost.set) as claim:
         book.release([claim])
-        with kept(book, {N1: claim}, lost.set):
-            assert lost.wait(600)
+        assert lost.wait(600)
     book.close()
 
 
@@ -213,7 +215,7 @@ def test_a_sole_claim_is_kept_past_its_lease(tmp_path: Path) -> None:
     """It is renewed in the background; the end of the block releases it."""
     book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1", lease_s=0.04))
     counting, lost = Counting(book, HandClock()), threading.Event()
-    with sole_claim(book, N1, "r1") as claim, kept(counting, {N1: claim}, lost.set):  # type: ignore[arg-type]
+    with sole_claim(counting, N1, "r1", lost.set):  # type: ignore[arg-type]
         for _ in range(5):
             assert counting.renewed.acquire(timeout=600)
         assert not lost.is_set()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import EdgeError
@@ -21,8 +24,9 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.permits import RebootPermits, reboot_pool, unlimited
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
+from lab.tests.lab_kit import eventually
 from tests.events import data_of
-from tests.steps.fakes import NOW, identified, seen
+from tests.steps.fakes import NOW, FixedClock, identified, seen
 
 IMAGES = {"nic_firmware_images": {"MT_0000000838": {"version": "28.43.1014"}}}
 PLAY = EdgeError("ansible-playbook was killed")
@@ -132,3 +136,20 @@ def test_a_wave_larger_than_the_cap_is_played_in_parts(book: SqlJournal) -> None
     assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None, "n4": None}
     played = [sorted(each["nic_firmware_serials"]) for each in playbooks.variables]
     assert played == [["n1", "n2"], ["n4"]]
+
+
+def test_the_claims_are_kept_while_a_permit_is_waited_for(tmp_path: Path) -> None:
+    """Other hosts reboot for longer than the lease: no other run gets the machine meanwhile."""
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("run", lease_s=0.2))
+
+    def expires() -> datetime:
+        return next(owner.expires for owner in book.owners("id-n1"))
+
+    @contextmanager
+    def crowded(wanted: int, _deadline: Deadline) -> Iterator[int]:
+        before = expires()
+        assert eventually(lambda: expires() > before, 600)
+        yield wanted
+
+    assert run(book, FakePlaybooks(book), "n1", permits=crowded)["n1"].error is None
+    book.close()

@@ -135,9 +135,9 @@ class Lease:
 
 
 @contextmanager
-def sole_claim(journal: Journal, subject: NodeId, run: str) -> Iterator[Claim]:
+def sole_claim(journal: Journal, subject: NodeId, run: str, lost: Callable[[], None] = lambda: None) -> Iterator[Claim]:
     """Claim for the time what a journal has one of: the fabric, the night. Raise `UsageError` naming the run that has
-    it.
+    it. It is renewed in the background; `lost` is called once where another run has taken it all the same.
     """
     claims = journal.claim([subject], run)
     if subject not in claims.granted:
@@ -145,7 +145,8 @@ def sole_claim(journal: Journal, subject: NodeId, run: str) -> Iterator[Claim]:
         raise UsageError(f"another run acts on it: {claims.refused[subject]}", where=subject, remedy=remedy)
     claim = claims.granted[subject]
     try:
-        yield claim
+        with kept(journal, {subject: claim}, lost):
+            yield claim
     finally:
         journal.release([claim])
 

@@ -39,7 +39,13 @@ class NicFirmwareWork:
     def run(
         self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
     ) -> Iterator[BaselineResult]:
-        """Yield each machine's result as soon as the play is over for it."""
+        """Yield each machine's result as soon as the play is over for it; the claims are kept until the last one."""
+        with intents.lease.kept():
+            yield from self._run(wave, intents, deadline)
+
+    def _run(
+        self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
+    ) -> Iterator[BaselineResult]:
         hosts = {node.id: host for node, _ in wave if (host := self.address(node)) is not None}
         machines = []
         for node, serial in wave:
