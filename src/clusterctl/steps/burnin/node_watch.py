@@ -95,8 +95,8 @@ class NodeWatch:
     def _sample(self, node: NodeUnderTest, name: str, deadline: Deadline) -> None:
         """Run the sampler until it is ended; the readings after loads are INCONCLUSIVE where this session fails.
 
-        Where the run is stopped, or has lost the node, the load itself ends with the error, and this thread has nothing to
-        report.
+        Where the run is stopped, or has lost the node, the load itself ends with the error: this thread reports
+        nothing.
         """
         stdin = script((sampler(self._sample_s, SLOWER * self._sample_s, name),))
         with suppress(CancelledError, ClaimLostError):
