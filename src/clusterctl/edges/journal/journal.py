@@ -197,7 +197,7 @@ class SqlJournal:
         digests = select(states_table.c.node, states_table.c.summary_digest)
 
         def read(connection: Connection) -> Mapping[NodeId, str]:
-            known = dict(connection.execute(digests).tuples().all())
+            known = dict(connection.execute(digests).all())
             return {NodeId(node): f"{seq} {known[node]}" for node, seq in connection.execute(numbers)}
 
         return self._reads.snapshot(read)
