@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import resource
 import sys
 import threading
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl import __version__
-from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
 from clusterctl_cli.command_groups import COMMANDS, SECTIONS, SUBCOMMANDS, LazyGroup
@@ -29,6 +31,7 @@ PLUGIN_SECTION = "Start"
 LAB = "lab"
 LAB_MISSING = "install the package clusterctl-lab in addition to clusterctl"
 INTERRUPTED = "interrupted; run the same command again to go on"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _PIPES_TOO = 1
 _PR_SET_DUMPABLE = 4
 """linux/prctl.h"""
@@ -116,7 +119,20 @@ def run(argv: Sequence[str]) -> int:
         return error.exit_code
     except click.ClickException as error:
         return _print_error(error, argv)
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        return _print_error(_unwritten(error), argv)
     return code if isinstance(code, int) else 0
+
+
+def _unwritten(error: OSError) -> EnvironmentBrokenError:
+    """Return the error of output that could not be written; what is still in its buffer is left out."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+    os.close(sink)
+    remedy = "free space where the output goes, and where the site's state lies; then give the command again"
+    return EnvironmentBrokenError(f"cannot be written: {error.strerror}", where="output", remedy=remedy)
 
 
 def _print_error(error: ClusterctlError | click.ClickException, argv: Sequence[str]) -> int:

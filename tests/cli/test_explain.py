@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,14 @@ def test_a_log_on_stdin() -> None:
     assert b"(2 lines)" in ran.stdout
     assert b"\x1b" not in ran.stdout
     assert b"1 line that no rule knows" in ran.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_output_to_a_full_disk_is_an_error_of_the_environment(form: str) -> None:
+    """No traceback: cause and remedy on stderr, and exit code 3."""
+    command = [str(Path(sys.executable).with_name("clusterctl")), "explain", "-o", form, ECC]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

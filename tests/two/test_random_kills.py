@@ -122,5 +122,6 @@ def test_each_os_is_written_once_whatever_becomes_of_workers(scene: Scene, order
     assert (scene.world.starts(), scene.stages()) == (ONCE, ALL_INSTALLED)
     assert {name for name, _ in scene.world.started_by()} == set(NAMES)
     kinds = [event.kind for event in orderer.journal.history(Stream.RUN, run)]
-    assert (kinds.count(Kind.RUN_ENDED), kinds.count(Kind.RUN_FINISHED)) == (1, 1)
+    assert kinds.count(Kind.RUN_ENDED) == 1
+    assert Kind.RUN_FINISHED in kinds, "its steps; twice where its worker was lost right after them"
     assert verification.verify(scene.url).damages == ()

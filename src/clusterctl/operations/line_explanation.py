@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ def explain(line: str) -> Meaning | None:
 
 MAX_KINDS = 1000
 """Kinds of lines that are explained: a log may hold any number."""
+_REMEMBERED = 20_000
+"""Kinds of lines without a meaning, and lines with one, that are not looked at again."""
+_DIGITS = str.maketrans("023456789", "1" * 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +57,17 @@ def run(lines: Iterable[str]) -> ExplainResult:
     first: dict[tuple[str, frozenset[tuple[str, str]]], tuple[str, Meaning]] = {}
     times: Counter[tuple[str, frozenset[tuple[str, str]]]] = Counter()
     unknown = 0
+    without: set[str] = set()
+    meaning_of = functools.lru_cache(_REMEMBERED)(explain)
     for line in lines:
         if not line.strip():
             continue
-        meaning = explain(line)
+        kind = line.translate(_DIGITS)
+        meaning = None if kind in without else meaning_of(line)
         if meaning is None:
             unknown += 1
+            if len(without) < _REMEMBERED:
+                without.add(kind)
             continue
         key = (meaning.rule, frozenset(meaning.parts.items()))
         if key in first or len(first) < MAX_KINDS:

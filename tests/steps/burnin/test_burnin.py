@@ -7,12 +7,12 @@ import json
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pytest
 
-from clusterctl.fleet.errors import NoSshError, OutcomeUnknownError, SshFailure
+from clusterctl.fleet.errors import ClaimLostError, NoSshError, OutcomeUnknownError, SshFailure
 from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
@@ -21,7 +21,7 @@ from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import Deadline, HostAddress, Power, Ran
+from clusterctl.ports import Claim, Deadline, HostAddress, Power, Ran
 from clusterctl.steps.burnin.campaigns import CampaignJournal, CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
 from clusterctl.steps.burnin.node_checks import NodeChecker
@@ -221,6 +221,24 @@ def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
     assert not any("n0" in pair for pair in hosts.pairs)
     load = next(f for f in outcomes["n0"].findings if f.check == "ib_write_bw")
     assert (load.verdict, load.root) == (Verdict.INCONCLUSIVE, "adapter:node")
+
+
+def test_a_run_that_lost_its_nodes_during_the_checks_loads_none() -> None:
+    """As after a pause longer than the lease: another run has them, or jobs run on them, in service."""
+    hosts, batch = Hosts(), nodes(4)
+    acts = IntentLog(None, {node.id: Claim(node.id, "r", 1) for node in batch})  # type: ignore[arg-type]
+    for node in batch:
+        acts.lease.lose(node.id, "held by run other")
+
+    def introduce(_hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
+        deadline.check("introducing nodes")
+        return {}
+
+    plan = BurninPlan(SUITE, {"lab": SkuLimits(SKU, lab_limits())}, lambda _: "", lambda _node: HostNetwork())
+    step = Burnin(replace(burnin_services(hosts), introduce=introduce), plan)
+    with pytest.raises(ClaimLostError, match="run other"):
+        list(step.run(batch, acts, Deadline.after(60)))
+    assert not hosts.pairs
 
 
 @pytest.mark.parametrize(

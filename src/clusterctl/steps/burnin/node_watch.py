@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.errors import CancelledError
+from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.ports import Clock, Deadline, Shell
 from clusterctl.ports.isolation import peer_error
@@ -95,10 +95,11 @@ class NodeWatch:
     def _sample(self, node: NodeUnderTest, name: str, deadline: Deadline) -> None:
         """Run the sampler until it is ended; the readings after loads are INCONCLUSIVE where this session fails.
 
-        Where the run is stopped, the load itself ends with the error: this thread has nothing to report.
+        Where the run is stopped, or has lost the node, the load itself ends with the error: this thread reports
+        nothing.
         """
         stdin = script((sampler(self._sample_s, SLOWER * self._sample_s, name),))
-        with suppress(CancelledError):
+        with suppress(CancelledError, ClaimLostError):
             read_probes(self._shell, node.host, stdin, deadline, privileged=True)
 
     def end(self, node: NodeUnderTest, load: str, started: datetime, deadline: Deadline) -> None:

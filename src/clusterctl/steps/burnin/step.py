@@ -45,7 +45,7 @@ class Burnin:
         self._partners_checked = threading.Lock()
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
-        del intents  # nothing is changed that outlives the run
+        deadline = intents.fenced([node.id for node in nodes], deadline)  # another run's node is not loaded
         hosts, lost = self._services.access.split(nodes, self.step)
         yield from lost
         batch = self._under_test(nodes, hosts)

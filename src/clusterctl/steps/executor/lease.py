@@ -69,17 +69,16 @@ class Lease:
 
         A node that was given back does not count: nothing more is done to it.
         """
-        fenced = tuple(nodes)
+        fenced = frozenset(nodes)
 
         def check() -> None:
             with self._lock:
                 if self._closed:
                     raise CancelledError("the run is over")
-                if self._age() > TRUST * self._journal.lease_s:
+                if self._held and self._age() > TRUST * self._journal.lease_s:
                     self._renew()
-                for node in fenced:
-                    if node in self._lost:
-                        raise _gone(node, self._lost[node])
+                for node in self._lost.keys() & fenced:
+                    raise _gone(node, self._lost[node])
 
         return check
 
