@@ -352,9 +352,6 @@ def test_an_array_in_the_script_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert "it asks Slurm for several jobs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("argv", "recorded"), [(["why"], True), (["stacks"], True), (["storage"], False)], ids=["why", "stacks", "storage"]
-)
 class OrderingClient:
     """Answers as the service does right after an order: its watcher has not found the job yet."""
 
@@ -385,6 +382,9 @@ def test_a_submitted_run_shows_its_job() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("argv", "recorded"), [(["why"], True), (["stacks"], True), (["storage"], False)], ids=["why", "stacks", "storage"]
+)
 def test_without_slurm_the_remedy_names_only_options_of_the_command(
     argv: list[str], recorded: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
