@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,13 @@ class Record:
     def add(self, name: str, word: str) -> None:
         with self.file.open("a") as file:
             file.write(f"{os.getpid()} {name} {word}\n")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep all others from the record for the time."""
+        with self.file.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def lines(self) -> list[tuple[int, str, str]]:
         text = self.file.read_text() if self.file.exists() else ""
@@ -75,8 +84,9 @@ class LastingFleet(FakeFleet):
         return super()._play(playbook, hosts, variables, deadline)
 
     def _act(self, name: str, act: str, deadline: Deadline) -> None:
-        deadline.check(f"acting on {name}")
-        self.acts.add(name, act)
+        with self.acts.alone():
+            deadline.check(f"acting on {name}")
+            self.acts.add(name, act)
 
 
 def opened(site: Path, scale: float, began: float, invocation: Invocation) -> SiteContext:
