@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class Kept(MutableMapping[str, Any]):
 class LastingFleet(FakeFleet):
     """Notes who acts on which machine, before each act, unless the run's claim on it is gone then."""
 
-    acts: Record = Record(Path(os.devnull))
+    acts: Record = field(kw_only=True)
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self._act(target.name, "install", deadline)
