@@ -223,7 +223,7 @@ def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
     assert (load.verdict, load.root) == (Verdict.INCONCLUSIVE, "adapter:node")
 
 
-def test_a_run_that_lost_its_nodes_during_the_checks_loads_none() -> None:
+def test_a_run_that_lost_its_nodes_loads_none() -> None:
     """As after a pause longer than the lease: another run has them, or jobs run on them, in service."""
     hosts, batch = Hosts(), nodes(4)
     acts = IntentLog(None, {node.id: Claim(node.id, "r", 1) for node in batch})  # type: ignore[arg-type]
